@@ -1,0 +1,1 @@
+"""The front door: command line, settings, logging, metrics, health, and the harness of every process."""

@@ -1,0 +1,240 @@
+"""What an operator may set: one TOML file, with an environment variable for each key.
+
+Precedence, highest first: environment (`RECOVERY_<SECTION>__<KEY>`, and two names that the original uses), the file
+(`recovery.toml` in the working folder, or `--config` / `RECOVERY_CONFIG`), the addresses of the local stack
+(`<data>/endpoints.json`, written while it runs), the defaults below. Everything is read once, at start, and frozen.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from recovery.settings_layers import Layer, SettingsError, config_file, endpoints_layer, environment_layer, file_layer
+
+__all__ = ["Settings", "SettingsError", "load_settings"]
+
+DEFAULT_DATA = ".local"
+_PASSWORD = re.compile(r"(//[^:/@\s]*:)\S*@")
+# Where pydantic's own words would speak of Python instead of the file.
+_PLAIN = {
+    "bool_parsing": "should be true or false",
+    "bool_type": "should be true or false",
+    "model_type": "should be a table",
+    "path_type": "should be a path",
+    "tuple_type": "should be a list",
+}
+
+
+def _split(value: object) -> object:
+    """Let an environment variable give a list as `a,b`."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _prefixed(*prefixes: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not value.startswith(prefixes):
+            raise ValueError(f"must start with {' or '.join(prefixes)}")
+        return value
+
+    return check
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+HttpUrl = Annotated[str, AfterValidator(_prefixed("http://", "https://"))]
+PostgresUrl = Annotated[str, AfterValidator(_prefixed("postgresql+psycopg://"))]
+Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Port = Annotated[int, Field(ge=0, le=65_535)]
+
+
+class Section(BaseModel):
+    """A table of the settings file: unknown keys are refused, values never change after start."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KafkaSettings(Section):
+    """Where Kafka is."""
+
+    bootstrap: str = Field(
+        default="127.0.0.1:9092", min_length=1, description="Brokers, `host:port`, separated by commas."
+    )
+
+
+class RegistrySettings(Section):
+    """Where the schema registry is (any that speaks the Confluent API)."""
+
+    url: HttpUrl = Field(
+        default="http://127.0.0.1:8081/apis/ccompat/v7", description="Base of its Confluent-compatible API."
+    )
+
+
+class PostgresSettings(Section):
+    """Where the projections live."""
+
+    url: PostgresUrl = Field(
+        default="postgresql+psycopg://recovery@127.0.0.1:5432/recovery",
+        description="An SQLAlchemy address for psycopg 3.",
+    )
+
+
+class SlurmSettings(Section):
+    """The cluster that this installation looks after, and how its commands are run."""
+
+    cluster: str = Field(default="local", min_length=1, description="ClusterName in slurm.conf.")
+    conf_path: Folder | None = Field(
+        default=None, description="slurm.conf, given to the commands as SLURM_CONF; none: theirs."
+    )
+    tick_s: Seconds = Field(default=0.5, description="Seconds between two looks at the scheduler.")
+    command_timeout_s: Seconds = Field(
+        default=10, description="Seconds after which a Slurm command counts as unanswered."
+    )
+
+
+class SacSettings(Section):
+    """What the Slurm Advisor Controller may do. All defaults are the harmless ones."""
+
+    mode: Literal["disabled", "observe", "act"] = Field(
+        default="observe", description="For jobs whose APS names none. disabled: does not even look at jobs."
+    )
+    acknowledge_scheduler_actions: bool = Field(
+        default=False,
+        description="The ceiling: while false, act means observe for every job. "
+        "Also SLURM_ADVISOR_ACKNOWLEDGE_SCHEDULER_ACTIONS.",
+    )
+    environment: str = Field(
+        default="",
+        description="A job is admitted only if its APS names exactly this. Empty admits none. "
+        "Also HEIMDALL_ENVIRONMENT.",
+    )
+    partitions: Names = Field(default=(), description="Partitions whose jobs are admitted. Empty admits none.")
+
+
+class WatchdogSettings(Section):
+    """The process that releases our holds when everything else is down; it uses `sac.partitions`."""
+
+    mode: Literal["observe", "act"] = Field(
+        default="observe", description="observe: only reports what it would release."
+    )
+    acknowledge: bool = Field(
+        default=False, description="The ceiling of the watchdog itself: while false, act means observe."
+    )
+    timeout_s: Seconds = Field(default=600, description="Seconds that a job may stay held by us before it is released.")
+    tick_s: Seconds = Field(default=5, description="Seconds between two looks at the scheduler.")
+
+
+class WatchSettings(Section):
+    """How job output is read."""
+
+    poll_s: Seconds = Field(default=0.1, description="Seconds between two looks at a file that had nothing new.")
+    packs: Annotated[tuple[Folder, ...], BeforeValidator(_split)] = Field(
+        default=(), description="Folders with signature and format packs of the site, read after the shipped ones."
+    )
+
+
+class GatewaySettings(Section):
+    """Where the HTTP interface listens."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: Port = Field(default=0, description="Port to listen on; 0 takes a free one, shown by `recovery status`.")
+
+
+class DecideSettings(Section):
+    """How many deciders work side by side."""
+
+    slots: int = Field(
+        default=1, ge=1, le=256, description="Workers that `recovery up` starts; slots are 0 to slots - 1."
+    )
+
+
+class AskSettings(Section):
+    """Whom to ask for a cause."""
+
+    attribution_url: HttpUrl | None = Field(
+        default=None, description="Base of an attribution provider; none: nobody is asked."
+    )
+    timeout_s: Seconds = Field(default=30, description="Seconds after which a provider counts as silent.")
+
+
+class MetricsSettings(Section):
+    """Where each process serves /healthz, /readyz and /metrics."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: Port = Field(
+        default=0,
+        description="Port of the process; 0 takes a free one, written to the run folder. "
+        "Leave it 0 where several processes share a machine.",
+    )
+
+
+class Settings(Section):
+    """Everything that can be set. Make it with `load_settings`."""
+
+    data: Folder = Field(
+        default=Path(DEFAULT_DATA),
+        validate_default=True,
+        description="Folder for the local stack and the run files.",
+    )
+    kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
+    postgres: PostgresSettings = PostgresSettings()
+    slurm: SlurmSettings = SlurmSettings()
+    sac: SacSettings = SacSettings()
+    watchdog: WatchdogSettings = WatchdogSettings()
+    watch: WatchSettings = WatchSettings()
+    gateway: GatewaySettings = GatewaySettings()
+    decide: DecideSettings = DecideSettings()
+    ask: AskSettings = AskSettings()
+    metrics: MetricsSettings = MetricsSettings()
+
+
+def load_settings(config: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Read all layers once and check them.
+
+    `config` is the file asked for on the command line; `environment` defaults to the process's own.
+    Raises SettingsError, whose text can be shown to the operator as it is.
+    """
+    environ = os.environ if environment is None else environment
+    given = file_layer(config_file(config, environ)) | environment_layer(environ)
+    data = given["data"].value if "data" in given else DEFAULT_DATA
+    if isinstance(data, str):  # anything else is refused below, with the other errors
+        given = endpoints_layer(Path(data).expanduser()) | given
+    try:
+        return Settings.model_validate(_nested(given))
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(one, given) for one in error.errors())) from error
+
+
+def _nested(given: Layer) -> dict[str, object]:
+    tree: dict[str, object] = {}
+    for key, entry in given.items():
+        section, _, name = key.partition(".")
+        if not name:
+            tree[section] = entry.value
+            continue
+        table = tree.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise SettingsError(f"{given[section].origin}: {section} must be a table, [{section}], not {table!r}")
+        table[name] = entry.value
+    return tree
+
+
+def _explain(error: ErrorDetails, given: Layer) -> str:
+    """Turn one finding of pydantic into a line: where, key, value, what is allowed."""
+    key = ".".join(str(part) for part in error["loc"][:2])
+    named = (entry for name, entry in given.items() if name == key or name.startswith(f"{key}."))
+    origin = next((entry.origin for entry in named), "settings")
+    if error["type"] == "extra_forbidden":
+        section, _, name = key.rpartition(".")
+        model = Settings.model_fields[section].annotation if section else Settings
+        allowed = ", ".join(getattr(model, "model_fields", {}))
+        where = f"[{section}]" if section else "the settings"
+        return f"{origin}: there is no key {name!r} in {where}; allowed: {allowed}"
+    value = _PASSWORD.sub(r"\1***@", repr(error["input"]))
+    message = _PLAIN.get(error["type"]) or error["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    return f"{origin}: {key} is {value}; it {message}"
