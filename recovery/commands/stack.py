@@ -1,0 +1,7 @@
+"""Placeholder until below."""
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    pass
