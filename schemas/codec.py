@@ -1,0 +1,159 @@
+"""Events to bytes and back: Confluent's wire format, CloudEvents headers, and the schema's fingerprint.
+
+The registry is asked once, at start-up, for the id of each schema; the fingerprint header lets the committed schemas
+read any record alone, so history outlives the registry.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Protocol, cast
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+from schemas.catalogue import EVENTS, SchemaVersion, committed
+from schemas.records import Convert, from_avro, to_avro
+
+Headers = list[tuple[str, bytes]]
+MAGIC = b"\x00"
+PREFIX = struct.Struct(">bI")
+FINGERPRINT = "schema_fingerprint"
+
+
+class UnreadableRecord(ValueError):
+    """Bytes that are no event of ours; the message says which part can't be read."""
+
+
+class UnknownSchema(LookupError):
+    """A record was written with a schema that this code does not have: upgrade it; never guess."""
+
+
+class SchemaIds(Protocol):
+    """Gives the registry's id of a committed schema."""
+
+    def id_of(self, version: SchemaVersion) -> int: ...
+
+    def fingerprint_of(self, schema_id: int) -> str | None:
+        """The fingerprint of the committed schema with this id; None if it has another, unknown schema."""
+        ...
+
+
+class FixedIds:
+    """Ids without a registry, for exports and for tests: numbered in catalogue order from 1."""
+
+    def __init__(self) -> None:
+        versions = [version for history in committed().values() for version in history]
+        self._ids = {version.fingerprint: number for number, version in enumerate(versions, start=1)}
+        self._fingerprints = {number: fingerprint for fingerprint, number in self._ids.items()}
+
+    def id_of(self, version: SchemaVersion) -> int:
+        return self._ids[version.fingerprint]
+
+    def fingerprint_of(self, schema_id: int) -> str | None:
+        return self._fingerprints.get(schema_id)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An event ready for Kafka."""
+
+    value: bytes
+    headers: Headers
+
+
+@dataclass(frozen=True)
+class _Writer:
+    prefix: bytes
+    schema: Any
+    convert: Convert
+    fingerprint: bytes
+
+
+class Codec:
+    """Encodes and decodes every event of the catalogue. Safe to share between threads."""
+
+    def __init__(self, ids: SchemaIds) -> None:
+        self._ids = ids
+        self._writers: dict[type, _Writer] = {}
+        self._readers: dict[str, tuple[type, Convert, Any, Any]] = {}
+        for name, history in committed().items():
+            cls = EVENTS[name]
+            newest = parse_schema(history[-1].schema)
+            for version in history:
+                self._readers[version.fingerprint] = (cls, from_avro(cls), parse_schema(version.schema), newest)
+            self._writers[cls] = _Writer(
+                PREFIX.pack(0, ids.id_of(history[-1])), newest, to_avro(cls), history[-1].fingerprint.encode()
+            )
+
+    def encode(self, event: Any, *, source: str, time_ms: int, subject: str, traceparent: str | None = None) -> Encoded:
+        """Return the record value and headers of an event. Raises LookupError for a class outside the catalogue."""
+        headers: Headers = [
+            ("ce_specversion", b"1.0"),
+            ("ce_id", event.event_id.encode()),
+            ("ce_type", f"recovery.{type(event).__name__}".encode()),
+            ("ce_source", source.encode()),
+            ("ce_time", datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").encode()),
+            ("ce_subject", subject.encode()),
+            ("traceparent", (traceparent or traceparent_of(event)).encode()),
+            (FINGERPRINT, self._writers[type(event)].fingerprint),
+        ]
+        return Encoded(self.encode_value(event), headers)
+
+    def encode_value(self, event: Any) -> bytes:
+        """Return the record value alone."""
+        writer = self._writers[type(event)]
+        buffer = io.BytesIO()
+        buffer.write(writer.prefix)
+        schemaless_writer(buffer, writer.schema, writer.convert(event))
+        return buffer.getvalue()
+
+    def payload(self, event: Any) -> bytes:
+        """The Avro payload without the registry's id: what a replay compares byte for byte."""
+        return self.encode_value(event)[PREFIX.size :]
+
+    def decode(self, value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Any:
+        """Return the event in a record value. Raises UnreadableRecord and UnknownSchema."""
+        if len(value) < PREFIX.size or value[:1] != MAGIC:
+            raise UnreadableRecord("not Confluent's wire format: it starts with a zero byte and a schema id")
+        fingerprint = _header(headers, FINGERPRINT)
+        if fingerprint is None:
+            schema_id = cast(int, PREFIX.unpack_from(value)[1])
+            fingerprint = self._ids.fingerprint_of(schema_id)
+            if fingerprint is None:
+                raise UnknownSchema(f"schema id {schema_id} is none of the committed schemas")
+        reader = self._readers.get(fingerprint)
+        if reader is None:
+            raise UnknownSchema(f"schema fingerprint {fingerprint} is none of the committed schemas")
+        cls, convert, written, newest = reader
+        stream = io.BytesIO(value)
+        stream.seek(PREFIX.size)
+        try:
+            record = schemaless_reader(stream, written, newest if written is not newest else None)
+            event = convert(cast(dict[str, Any], record))
+        except (ValueError, EOFError, IndexError, TypeError, OverflowError, MemoryError, KeyError) as error:
+            raise UnreadableRecord(f"{cls.__name__}: {error!r}") from error
+        if stream.read(1):
+            raise UnreadableRecord(f"{cls.__name__}: bytes are left after the record")
+        return event
+
+
+def _header(headers: Iterable[tuple[str, bytes | None]] | None, name: str) -> str | None:
+    for key, value in headers or ():
+        if key == name and value is not None:
+            return value.decode("ascii", "replace")
+    return None
+
+
+def traceparent_of(event: Any) -> str:
+    """A W3C trace context derived from the attempt, so that all of one recovery is one trace."""
+    attempt = getattr(event, "attempt", None)
+    if attempt is not None:
+        trace = f"{attempt.cluster}/{attempt.job_id}@{attempt.incarnation}"
+    else:
+        trace = f"{getattr(event, 'cluster', '')}/{getattr(event, 'job_id', '')}"
+    return f"00-{sha256(trace.encode()).hexdigest()[:32]}-{event.event_id.replace('-', '')[:16]}-01"

@@ -1,0 +1,278 @@
+"""Facts: what entered from outside. Everything in `recovery.journal` is one of these.
+
+Each is frozen and in the past tense, carries the position in its source (facts may come twice, late or out of order)
+and the exact attempt it concerns, except the scheduler's: it carries what Slurm shows, and the decider says which
+attempt that is. Times end in `_ms`, are milliseconds since the epoch, and are evidence only: no rule compares them
+with a decider's now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from schemas.aps import Aps
+from schemas.identity import AttemptId, JobKey, Position
+from schemas.vocabulary import (
+    AttemptState,
+    CommandKind,
+    FaultClass,
+    Hold,
+    LineRole,
+    Mode,
+    Operation,
+    Outcome,
+    Refusal,
+    Remedy,
+    Scope,
+    TimerPurpose,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One line, and where it stands."""
+
+    file: Annotated[str, "path of the log as the scheduler names it; empty where no line exists"]
+    offset: Annotated[int, "byte offset of the line's start"]
+    line_no: Annotated[int, "number of the line in its file since the last truncation, from 1; 0 if unknown"]
+    line_ms: Annotated[int | None, "the line's own timestamp"]
+    read_ms: Annotated[int, "when watch read it"]
+    node: Annotated[str | None, "the allocated node that the line names as its origin"]
+    rank: Annotated[int | None, "the rank that the line names as its origin"]
+    text: Annotated[str, "the line with secrets masked, at most 1,000 characters"]
+    digest: Annotated[str, "sha256 of the masked text, so that it can be redacted without breaking the record"]
+
+
+@dataclass(frozen=True)
+class JobObserved:
+    """The scheduler controller saw a change of a job, or looked once more for an open Advice."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the Advice this look answers; empty for a change"]
+    cluster: str
+    job_id: Annotated[str, "123, 123_4, 200+1; never a bare array id"]
+    position: Annotated[Position, "source slurm:<cluster>, offset the time of the look in ms"]
+    restart_count: int
+    submit_time: Annotated[int, "seconds since the epoch; Slurm rewrites it at every requeue"]
+    start_ms: int | None
+    end_ms: int | None
+    state: AttemptState
+    state_reason: Annotated[str, "Slurm's Reason"]
+    state_description: Annotated[str, "the text beside it, such as job requeued in held state"]
+    hold: Hold
+    exit_code: Annotated[int | None, "raw wait status"]
+    in_controller: Annotated[bool, "slurmctld still shows the job; false when only accounting does"]
+    nodes: tuple[str, ...]
+    excluded_nodes: Annotated[tuple[str, ...], "ExcNodeList, expanded"]
+    name: str
+    user: str
+    partition: str
+    requeue: Annotated[bool, "Slurm's Requeue flag: the job may be requeued"]
+    batch: Annotated[bool, "a batch job; others can't be requeued"]
+    raw_job_id: Annotated[int, "Slurm's internal id, which log lines may carry"]
+    log_paths: Annotated[tuple[str, ...], "StdOut and StdErr, expanded"]
+    workflow_id: Annotated[str, "APS workflow_id, else workflow_name, else job name, else job id"]
+    aps: Aps | None
+    aps_error: Annotated[str | None, "why the comment is no APS although it claims to be"]
+    mode: Annotated[Mode, "effective mode: what the controller may do with this job"]
+    mode_reason: Annotated[str, "in words, why that mode"]
+    advice_generation: Annotated[int, "generation of the open Advice in the controller's view at this look; 0 if none"]
+    policy: Annotated[str, "digest of the policy in force"]
+    logic: Annotated[int, "version of the deciding rules in force"]
+
+
+@dataclass(frozen=True)
+class SignatureMatched:
+    """A line of the job's output says that something failed."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    signature: Annotated[str, "id in the signature pack"]
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Annotated[Remedy, "what the pack advises for this fault alone"]
+    role: Annotated[LineRole, "whether this can be a cause or is only a consequence"]
+    precedence: Annotated[int, "0 to 100: of several causes, the higher explains the lower"]
+    detail: Annotated[str, "what the captures say, such as Xid 79"]
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class ProgressObserved:
+    """The training loop moved; throttled to the job's progress interval."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    framework: str
+    step: int
+    total_steps: int | None
+    seconds_per_step: float | None
+    loss: float | None
+    line_ms: int | None
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class CheckpointSaved:
+    """A save completed and is durable; a started or scheduled save is none."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    framework: str
+    step: int
+    path: str | None
+    line_ms: int | None
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class CheckpointLoaded:
+    """The attempt resumed from a checkpoint."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    framework: str
+    step: int
+    path: str | None
+    line_ms: int | None
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class TimerFired:
+    """A deadline that the decider set is due. The relay repeats it until it reads a re-arm or a tombstone."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the TimerSet"]
+    attempt: AttemptId
+    position: Position
+    purpose: TimerPurpose
+    generation: int
+    due_ms: int
+    fired_ms: int
+
+
+@dataclass(frozen=True)
+class AttributionAnswered:
+    """An attribution provider answered a request, or could not: then `error` says why and nothing is attributed."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the RequestMade"]
+    attempt: AttemptId
+    position: Position
+    provider: str
+    incident_id: str
+    fault_class: FaultClass | None
+    scope: Scope | None
+    nodes: tuple[str, ...]
+    explanation: str
+    error: Annotated[str | None, "timeout, refused, malformed answer...; None for an answer"]
+    asked_ms: int
+    answered_ms: int
+
+
+@dataclass(frozen=True)
+class ActionIntended:
+    """The scheduler controller is about to send one command; committed before the command is sent."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the Advice; empty for an early hold"]
+    attempt: Annotated[AttemptId, "the attempt whose Advice this serves"]
+    position: Position
+    action_id: Annotated[str, "the action's identity: at most one effective action for each"]
+    operation: Operation
+    generation: Annotated[int, "of the Advice; 0 for an early hold"]
+    command: Annotated[str, "as sent, for people"]
+    nodes: Annotated[tuple[str, ...], "ExcNodeList that the command sets"]
+    intended_ms: int
+
+
+@dataclass(frozen=True)
+class ActionEnded:
+    """A command came back. Accepted means that Slurm took it, not that its effect was seen."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the ActionIntended"]
+    attempt: AttemptId
+    position: Position
+    action_id: str
+    operation: Operation
+    generation: int
+    outcome: Outcome
+    detail: Annotated[str, "what Slurm said, at most 1,000 characters"]
+    ended_ms: int
+
+
+@dataclass(frozen=True)
+class ActionRefused:
+    """The scheduler controller considered an action and did not take it; once for each action and reason."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the Advice; empty for an early hold"]
+    attempt: AttemptId
+    position: Position
+    action_id: str
+    operation: Operation
+    generation: int
+    reason: Refusal
+    detail: Annotated[str, "in plain words, what would have been done and why it was not"]
+    refused_ms: int
+
+
+@dataclass(frozen=True)
+class CommandGiven:
+    """A person asked for something to be done to one attempt, with a reason."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    kind: CommandKind
+    by: str
+    reason: str
+    given_ms: int
+
+
+@dataclass(frozen=True)
+class QuarantineLifted:
+    """A person looked at a job's parked records: the job may have new Advice again."""
+
+    event_id: str
+    cause: str
+    cluster: str
+    job_id: str
+    position: Position
+    by: str
+    reason: str
+    lifted_ms: int
+
+
+AttemptFact = (
+    SignatureMatched
+    | ProgressObserved
+    | CheckpointSaved
+    | CheckpointLoaded
+    | TimerFired
+    | AttributionAnswered
+    | ActionIntended
+    | ActionEnded
+    | ActionRefused
+    | CommandGiven
+)
+Fact = JobObserved | QuarantineLifted | AttemptFact
+
+
+def job_of(fact: Fact) -> JobKey:
+    """The key under which a fact is recorded."""
+    if isinstance(fact, JobObserved | QuarantineLifted):
+        return JobKey(f"{fact.cluster}/{fact.job_id}")
+    return fact.attempt.job

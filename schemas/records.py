@@ -1,0 +1,160 @@
+"""Avro schemas of the event classes, and the conversion between an event and its Avro record.
+
+The class is the source: its fields, their types and their `Annotated` words give the schema, so that the two never
+drift. What was published stays: `schemas/avro/<Event>/<n>.avsc` are committed and immutable, and a test refuses a
+change of a class without a new number.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+
+NAMESPACE = "recovery"
+PRIMITIVES: dict[type, str] = {str: "string", int: "long", float: "double", bool: "boolean", bytes: "bytes"}
+FIELD_DOCS = {
+    "event_id": "UUIDv5 of what caused this event and its ordinal",
+    "cause": "event id of what caused this; empty where it came from outside",
+    "attempt": "the exact attempt this concerns",
+    "position": "where this stands in its source",
+    "decided_ms": "the decider's now: the running maximum of the job's record timestamps",
+}
+
+Convert = Callable[[Any], Any]
+
+
+class UnsupportedType(TypeError):
+    """A field whose type has no Avro form here."""
+
+
+def schema_of(event_class: type) -> dict[str, Any]:
+    """Return the Avro schema of an event class as a JSON-like dict; nested records are defined at first use."""
+    return _record(event_class, set())
+
+
+def _record(cls: type, defined: set[str]) -> dict[str, Any]:
+    defined.add(cls.__name__)
+    hints = get_type_hints(cls, include_extras=True)
+    avro_fields = []
+    for field in fields(cls):
+        kind, doc = _unwrap(hints[field.name])
+        avro: dict[str, Any] = {"name": field.name, "type": _type(kind, defined)}
+        text = doc or FIELD_DOCS.get(field.name)
+        if text:
+            avro["doc"] = text
+        if field.default is not MISSING:
+            avro["default"] = _default(field.default)
+        elif isinstance(avro["type"], list):
+            avro["default"] = None
+        avro_fields.append(avro)
+    doc = (cls.__doc__ or "").strip()
+    return {"type": "record", "name": cls.__name__, "namespace": NAMESPACE, "doc": doc, "fields": avro_fields}
+
+
+def _unwrap(hint: Any) -> tuple[Any, str | None]:
+    if get_origin(hint) is Annotated:
+        kind, *extras = get_args(hint)
+        return kind, next((extra for extra in extras if isinstance(extra, str)), None)
+    return hint, None
+
+
+def _type(kind: Any, defined: set[str]) -> Any:
+    if kind in PRIMITIVES:
+        return PRIMITIVES[kind]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return "string"
+    if isinstance(kind, type) and is_dataclass(kind):
+        return f"{NAMESPACE}.{kind.__name__}" if kind.__name__ in defined else _record(kind, defined)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType) and len(args) == 2 and types.NoneType in args:
+        inner = next(arg for arg in args if arg is not types.NoneType)
+        return ["null", _type(inner, defined)]
+    if origin is tuple and len(args) == 2 and args[1] is Ellipsis:
+        return {"type": "array", "items": _type(args[0], defined)}
+    raise UnsupportedType(f"no Avro type for {kind!r}")
+
+
+def _default(value: Any) -> Any:
+    return [] if value == () else value
+
+
+@cache
+def to_avro(cls: type) -> Convert:
+    """Return the function that turns an event of `cls` into the dict fastavro writes."""
+    hints = get_type_hints(cls, include_extras=True)
+    names = [field.name for field in fields(cls)]
+    converters = [(name, _outward(_unwrap(hints[name])[0])) for name in names]
+    nested = [(name, convert) for name, convert in converters if convert is not None]
+    read = (
+        cast(Callable[[Any], tuple[Any, ...]], attrgetter(*names))
+        if len(names) > 1
+        else lambda e: (getattr(e, names[0]),)
+    )
+
+    def convert(event: Any) -> dict[str, Any]:
+        record = dict(zip(names, read(event), strict=True))
+        for name, outward in nested:
+            record[name] = outward(record[name])
+        return record
+
+    return convert
+
+
+def _optional(inner: Convert) -> Convert:
+    return lambda value: None if value is None else inner(value)
+
+
+def _each(inner: Convert) -> Convert:
+    return lambda values: tuple(map(inner, values))
+
+
+def _outward(kind: Any) -> Convert | None:
+    """The conversion of a field's value, or None where Avro takes it as it is (a StrEnum is a str)."""
+    if kind in PRIMITIVES or (isinstance(kind, type) and issubclass(kind, StrEnum)):
+        return None
+    if isinstance(kind, type) and is_dataclass(kind):
+        return to_avro(kind)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        inner = _outward(args[0])
+        return None if inner is None else _each(inner)
+    inner = _outward(next(arg for arg in args if arg is not types.NoneType))
+    return None if inner is None else _optional(inner)
+
+
+@cache
+def from_avro(cls: type) -> Convert:
+    """Return the function that rebuilds an event of `cls` from the dict fastavro read.
+
+    It raises ValueError for an unknown word.
+    """
+    hints = get_type_hints(cls, include_extras=True)
+    inwards = [(field.name, _inward(_unwrap(hints[field.name])[0])) for field in fields(cls)]
+    nested = [(name, inward) for name, inward in inwards if inward is not None]
+
+    def convert(record: dict[str, Any]) -> Any:
+        for name, inward in nested:
+            record[name] = inward(record[name])
+        return cls(**record)
+
+    return convert
+
+
+def _inward(kind: Any) -> Convert | None:
+    if kind in PRIMITIVES:
+        return None
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind
+    if isinstance(kind, type) and is_dataclass(kind):
+        return from_avro(kind)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        inner = _inward(args[0])
+        return tuple if inner is None else _each(inner)
+    inner = _inward(next(arg for arg in args if arg is not types.NoneType))
+    return None if inner is None else _optional(inner)
