@@ -1,0 +1,1 @@
+"""Tests, by behaviour; one folder a room."""

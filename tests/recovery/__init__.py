@@ -1,0 +1,1 @@
+"""The front door: settings, the process harness, the command line."""
