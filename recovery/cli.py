@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import processes, stack
+from recovery.commands import processes, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ def front_door(
 
 stack.register(app)
 processes.register(app)
+topics.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,90 @@
+"""Make the topics of the catalogue, and refuse a Kafka whose topics are not what the catalogue says.
+
+Another partition count is another order of facts, and compaction of a topic that is to be kept destroys history: so
+both are checked at the start of whatever relies on them, not discovered later.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from schemas.topics import CATALOGUE, Topic
+
+TIMEOUT_S = 15.0
+REPLICATION = 3
+_FIXED = ("cleanup.policy", "message.timestamp.type")
+
+
+class TopicsError(Exception):
+    """Kafka does not answer, or a topic differs from the catalogue. The text says which, how, and what to do."""
+
+
+def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[str]:
+    """Create what is missing, check the rest, and return the names of those created.
+
+    Topics have 3 replicas, or as many as there are brokers. Raises TopicsError.
+    """
+    wanted = list(topics)
+    admin = _admin(bootstrap)
+    metadata = _list_topics(admin, bootstrap)
+    missing = [topic for topic in wanted if topic.name not in metadata.topics]
+    replication = min(REPLICATION, len(metadata.brokers))
+    new = [
+        NewTopic(topic.name, topic.partitions, replication, config=topic.config(replication=replication))
+        for topic in missing
+    ]
+    if new:
+        for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_S).items():
+            _result(future, f"topic {name} could not be created")
+    check_topics(bootstrap, wanted)
+    return [topic.name for topic in missing]
+
+
+def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
+    """Raise TopicsError unless each topic is there with the partitions, cleanup and time stamps of the catalogue."""
+    wanted = list(topics)
+    admin = _admin(bootstrap)
+    present = _list_topics(admin, bootstrap).topics
+    absent = [topic.name for topic in wanted if topic.name not in present]
+    if absent:
+        raise TopicsError(f"Kafka at {bootstrap} lacks {', '.join(absent)}; run `recovery topics create`")
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in wanted]
+    configs = {
+        resource.name: _result(future, f"the configuration of {resource.name} could not be read")
+        for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
+    }
+    for topic in wanted:
+        count = len(present[topic.name].partitions)
+        if count != topic.partitions:
+            raise TopicsError(
+                f"{topic.name} has {count} partitions, not {topic.partitions}: its keys have another order there; "
+                "use another Kafka, or export the topic and make it anew"
+            )
+        expected = topic.config(replication=REPLICATION)
+        for key in _FIXED:
+            value = configs[topic.name][key].value
+            if value != expected[key]:
+                raise TopicsError(f"{topic.name} has {key}={value}, not {expected[key]}; correct it with kafka-configs")
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+def _list_topics(admin: AdminClient, bootstrap: str) -> Any:
+    try:
+        return admin.list_topics(timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise TopicsError(
+            f"Kafka at {bootstrap} does not answer ({error.args[0].str()}); is it up? `recovery up` starts one here"
+        ) from error
+
+
+def _result(future: "Future[Any]", what: str) -> Any:
+    try:
+        return future.result(timeout=TIMEOUT_S)
+    except (KafkaException, TimeoutError) as error:
+        raise TopicsError(f"{what}: {error}") from error
