@@ -1,0 +1,1 @@
+"""What runs this project somewhere: the local stack, images, charts and dashboards."""

@@ -1,0 +1,120 @@
+"""One Kafka broker and controller in one process (KRaft), with the settings that exactly-once deciders rely on."""
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from infra.local.daemon import Daemon
+from infra.local.downloads import kafka_classpath
+from infra.local.folder import DataFolder
+from infra.local.java import java
+from infra.local.parts import PartFailed, Report
+from infra.local.ports import Ports, is_free
+
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+
+SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+# One node: nothing can be replicated.
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=4
+# A dead worker's open transaction hides what follows it: end it within a second of its timeout.
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
+group.initial.rebalance.delay.ms=0
+# Topics say themselves how long they are kept; the journal is kept.
+log.retention.ms=-1
+"""
+
+
+class Kafka:
+    """The `kafka` part; its endpoint is `bootstrap` (host:port)."""
+
+    name = "kafka"
+
+    def __init__(self, folder: DataFolder, ports: Ports) -> None:
+        self._folder = folder
+        self._ports = ports
+        self._daemon = Daemon(self.name, folder)
+
+    def start(self, report: Report) -> None:
+        if self._daemon.running() and self.healthy():
+            return
+        self._daemon.stop(seconds=STOP_SECONDS)
+        classpath = ":".join(str(jar) for jar in kafka_classpath(report))
+        settings = self._write_settings()
+        self._format(classpath, settings, report)
+        report("starting Kafka")
+        logging = "-Dorg.slf4j.simpleLogger.showDateTime=true"
+        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", logging, "-cp", classpath]
+        self._daemon.start([*jvm, "kafka.Kafka", str(settings)])
+        self._daemon.wait_ready(self.healthy, seconds=START_SECONDS)
+        report(f"Kafka answers on {self.endpoints['bootstrap']}")
+
+    def stop(self) -> None:
+        self._daemon.stop(seconds=STOP_SECONDS)
+
+    def healthy(self) -> bool:
+        """Whether our broker runs and what answers on its port has the cluster id of this data folder."""
+        port = self._ports.known("kafka")
+        if port is None or not self._daemon.running() or is_free(port):
+            return False
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0, "socket.timeout.ms": 3000})
+        try:
+            return bool(admin.list_topics(timeout=3).cluster_id == self._cluster_id())
+        except KafkaException:
+            return False
+
+    @property
+    def endpoints(self) -> Mapping[str, str]:
+        port = self._ports.known("kafka")
+        return {} if port is None else {"bootstrap": f"127.0.0.1:{port}"}
+
+    def _write_settings(self) -> Path:
+        port, controller_port = self._ports.free("kafka", "kafka_controller")
+        folder = self._folder.part(self.name)
+        settings = folder / "server.properties"
+        settings.write_text(SETTINGS.format(port=port, controller_port=controller_port, data=folder / "data"))
+        return settings
+
+    def _cluster_id(self) -> str:
+        """Drawn once for each data folder: what tells two stacks on one machine apart."""
+        file = self._folder.part(self.name) / "cluster_id"
+        if not file.exists():
+            file.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode())
+        return file.read_text()
+
+    def _format(self, classpath: str, settings: Path, report: Report) -> None:
+        if (self._folder.part(self.name) / "data" / "meta.properties").exists():
+            return
+        report("formatting Kafka's storage")
+        tool = [str(java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool"]
+        done = subprocess.run(
+            [*tool, "format", "--standalone", "-t", self._cluster_id(), "-c", str(settings)],
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise PartFailed(f"Kafka's storage can't be formatted: {done.stderr or done.stdout}")

@@ -1,0 +1,113 @@
+"""The whole local stack in one data folder: its parts start in parallel, stop in parallel, and are found again."""
+
+import fcntl
+import json
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.endpoints import Endpoints
+from infra.local.folder import DataFolder
+from infra.local.kafka import Kafka
+from infra.local.parts import Part, Report, StackError
+from infra.local.ports import Ports
+from infra.local.postgres import Postgres
+from infra.local.registry import Registry
+from infra.local.slurm import Slurm
+
+ENDPOINT_NAMES = {"bootstrap": "kafka", "url": "registry", "dsn": "postgres", "slurm_conf": "slurm_conf"}
+VARIABLES = {
+    "kafka": "RECOVERY_KAFKA",
+    "registry": "RECOVERY_REGISTRY",
+    "postgres": "RECOVERY_POSTGRES",
+    "slurm_conf": "SLURM_CONF",
+}
+
+
+@dataclass(frozen=True)
+class PartStatus:
+    """What `status` says of one part."""
+
+    name: str
+    healthy: bool
+    endpoints: Mapping[str, str]
+
+
+class Stack:
+    """All parts of one data folder. Safe to call from several processes: they take turns."""
+
+    def __init__(self, data_folder: Path) -> None:
+        self._folder = DataFolder(data_folder.resolve())
+        ports = Ports(self._folder.root / "ports.json")
+        parts: tuple[Part, ...] = (
+            Kafka(self._folder, ports),
+            Registry(self._folder, ports),
+            Postgres(self._folder, ports),
+            Slurm(self._folder, ports),
+        )
+        self.parts: Mapping[str, Part] = {part.name: part for part in parts}
+
+    @property
+    def data_folder(self) -> Path:
+        return self._folder.root
+
+    def start(self, report: Report, only: Collection[str] | None = None) -> Endpoints | None:
+        """Starts the parts (all, or those named), and writes their endpoints; what runs already is left alone.
+
+        Returns the endpoints, or None where only a few parts are up. Raises the error of the part that failed, or a
+        `StackError` that names several, after the others have started.
+        """
+        self._folder.create()
+        chosen = [self.parts[name] for name in (self.parts if only is None else only)]
+        with self._locked(), ThreadPoolExecutor(len(chosen)) as pool:
+            futures = {part.name: pool.submit(part.start, report) for part in chosen}
+            errors = {name: future.exception() for name, future in futures.items()}
+            failed = {name: error for name, error in errors.items() if error is not None}
+            started = self._write_endpoints(failed.keys())
+        if len(failed) == 1:
+            raise next(iter(failed.values()))
+        if failed:
+            summary = "; ".join(f"{name}: {error}" for name, error in failed.items())
+            raise StackError(summary) from next(iter(failed.values()))
+        return Endpoints.load(self._folder.root) if {"kafka", "registry", "postgres"} <= started else None
+
+    def stop(self) -> None:
+        """Ends every part; data stays. Raises the first part's error after all were tried."""
+        if not self._folder.root.exists():
+            return
+        self._folder.create()
+        with self._locked(), ThreadPoolExecutor(len(self.parts)) as pool:
+            for file in ("endpoints.json", "env"):
+                (self._folder.root / file).unlink(missing_ok=True)
+            for future in [pool.submit(part.stop) for part in self.parts.values()]:
+                future.result()
+
+    def status(self) -> list[PartStatus]:
+        """Asks every part now."""
+        with ThreadPoolExecutor(len(self.parts)) as pool:
+            healthy = pool.map(lambda part: part.healthy(), self.parts.values())
+            return [
+                PartStatus(part.name, fine, part.endpoints)
+                for part, fine in zip(self.parts.values(), healthy, strict=True)
+            ]
+
+    def _write_endpoints(self, failed: Collection[str]) -> set[str]:
+        """Writes `endpoints.json` and `env` (for a shell) for all parts that are up; returns their endpoints' names."""
+        with ThreadPoolExecutor(len(self.parts)) as pool:
+            healthy = pool.map(lambda part: part.name not in failed and part.healthy(), self.parts.values())
+            up = [part for part, fine in zip(self.parts.values(), healthy, strict=True) if fine]
+        known = {ENDPOINT_NAMES[name]: value for part in up for name, value in part.endpoints.items()}
+        lines = [f"export {VARIABLES[name]}='{value}'\n" for name, value in known.items()]
+        for file, text in (("endpoints.json", json.dumps(known, indent=1)), ("env", "".join(lines))):
+            target = self._folder.root / file
+            target.touch(mode=0o600)
+            target.write_text(text)
+        return set(known)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder.run / "stack.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
