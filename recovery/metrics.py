@@ -40,6 +40,7 @@ def latency(name: str, text: str, *labels: str) -> Histogram:
 
 FACTS_WRITTEN = counter("facts_written", "Facts written to Kafka, by event type.", "type")
 PARKED = counter("parked", "Records that could not be handled and were parked, by source topic.", "topic")
+LAG_NAME = "recovery_lag_records"
 LAG = gauge("lag_records", "Records that a consumer group of this process has yet to read.", "topic", "group")
 
 

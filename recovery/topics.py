@@ -4,6 +4,7 @@ Another partition count is another order of facts, and compaction of a topic tha
 both are checked at the start of whatever relies on them, not discovered later.
 """
 
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from schemas.topics import CATALOGUE, Topic
 
-TIMEOUT_S = 15.0
+TIMEOUT_S = 10.0
 REPLICATION = 3
 _FIXED = ("cleanup.policy", "message.timestamp.type")
 
@@ -39,6 +40,7 @@ def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[s
     if new:
         for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_S).items():
             _result(future, f"topic {name} could not be created")
+        _await_topics(admin, bootstrap, {topic.name for topic in missing})
     check_topics(bootstrap, wanted)
     return [topic.name for topic in missing]
 
@@ -81,6 +83,15 @@ def _list_topics(admin: AdminClient, bootstrap: str) -> Any:
         raise TopicsError(
             f"Kafka at {bootstrap} does not answer ({error.args[0].str()}); is it up? `recovery up` starts one here"
         ) from error
+
+
+def _await_topics(admin: AdminClient, bootstrap: str, names: set[str]) -> None:
+    """Brokers learn of new topics one after the other: wait until the one that we ask knows them all."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while absent := names - _list_topics(admin, bootstrap).topics.keys():
+        if time.monotonic() > deadline:
+            raise TopicsError(f"{', '.join(sorted(absent))} did not appear within {TIMEOUT_S:g} s; ask again")
+        time.sleep(0.05)
 
 
 def _result(future: "Future[Any]", what: str) -> Any:

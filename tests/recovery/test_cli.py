@@ -1,0 +1,85 @@
+"""The command line, as a newcomer meets it. Each test runs the real command."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ("watch", "decide", "ask", "relay", "project", "gateway", "sac", "watchdog", "up", "down", "status")
+ROOMS = ("streams", "projections", "gateway", "sac", "schemas", "infra", "pydantic", "confluent_kafka", "rich")
+
+
+def recovery(*words: str, cwd: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    here = Path(__file__).parents[2]
+    return subprocess.run(
+        [sys.executable, "-m", "recovery", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(here), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_says_what_it_is_for_and_names_every_command(tmp_path: Path) -> None:
+    done = recovery("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Keep AI training jobs alive on Slurm" in done.stdout
+    first_words = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line.strip()}
+    assert set(COMMANDS) <= first_words
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, tmp_path: Path) -> None:
+    done = recovery(command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"Usage: recovery {command}" in done.stdout
+    assert len(done.stdout.split("\n\n")[1].strip()) > 20, "a sentence says what it does"
+
+
+def test_help_loads_no_room() -> None:
+    code = "import sys, recovery.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded & set(ROOMS) == set()
+
+
+def test_help_comes_at_once(tmp_path: Path) -> None:
+    def seconds() -> float:
+        began = time.perf_counter()
+        recovery("--help", cwd=tmp_path)
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+def test_a_wrong_setting_is_one_line_on_stderr_and_code_2(tmp_path: Path) -> None:
+    done = recovery("watch", cwd=tmp_path, RECOVERY_WATCH__POLL_S="fast")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: RECOVERY_WATCH__POLL_S: watch.poll_s is 'fast'; "
+        "it should be a valid number, unable to parse string as a number\n"
+    )
+
+
+def test_a_settings_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = recovery("--config", "mine.toml", "sac", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: --config names mine.toml, which is not a file; create it or leave --config out\n"
+
+
+def test_a_kafka_that_does_not_answer_is_one_line_and_not_a_stack_trace(tmp_path: Path) -> None:
+    done = recovery("topics", "check", cwd=tmp_path, RECOVERY_KAFKA__BOOTSTRAP="127.0.0.1:1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: Kafka at 127.0.0.1:1 does not answer")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_misspelt_command_gets_a_suggestion(tmp_path: Path) -> None:
+    done = recovery("wath", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Did you mean 'watch'" in done.stderr
