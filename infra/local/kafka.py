@@ -65,8 +65,8 @@ class Kafka:
         settings = self._write_settings()
         self._format(classpath, settings, report)
         report("starting Kafka")
-        logging = "-Dorg.slf4j.simpleLogger.showDateTime=true"
-        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", logging, "-cp", classpath]
+        logging = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", *logging, "-cp", classpath]
         self._daemon.start([*jvm, "kafka.Kafka", str(settings)])
         self._daemon.wait_ready(self.healthy, seconds=START_SECONDS)
         report(f"Kafka answers on {self.endpoints['bootstrap']}")

@@ -33,8 +33,10 @@ class Registry:
         report("starting the schema registry")
         port, management_port = self._ports.free("registry", "registry_management")
         database = self._folder.part(self.name) / "h2"
-        # The folder on the command line tells this stack's registry from another's in /proc.
-        jvm = [str(java()), "-Xmx300m", "-XX:TieredStopAtLevel=1", f"-Drecovery.data={self._folder.root}"]
+        scratch = self._folder.part(self.name) / "tmp"
+        scratch.mkdir(exist_ok=True)
+        # The folder on the command line also tells this stack's registry from another's in /proc.
+        jvm = [str(java()), "-Xmx300m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
         environment = {
             "QUARKUS_HTTP_HOST": "127.0.0.1",
             "QUARKUS_HTTP_PORT": str(port),

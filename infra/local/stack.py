@@ -19,9 +19,9 @@ from infra.local.slurm import Slurm
 
 ENDPOINT_NAMES = {"bootstrap": "kafka", "url": "registry", "dsn": "postgres", "slurm_conf": "slurm_conf"}
 VARIABLES = {
-    "kafka": "RECOVERY_KAFKA",
-    "registry": "RECOVERY_REGISTRY",
-    "postgres": "RECOVERY_POSTGRES",
+    "kafka": "RECOVERY_KAFKA__BOOTSTRAP",
+    "registry": "RECOVERY_REGISTRY__URL",
+    "postgres": "RECOVERY_POSTGRES__URL",
     "slurm_conf": "SLURM_CONF",
 }
 
@@ -101,9 +101,10 @@ class Stack:
         known = {ENDPOINT_NAMES[name]: value for part in up for name, value in part.endpoints.items()}
         lines = [f"export {VARIABLES[name]}='{value}'\n" for name, value in known.items()]
         for file, text in (("endpoints.json", json.dumps(known, indent=1)), ("env", "".join(lines))):
-            target = self._folder.root / file
-            target.touch(mode=0o600)
-            target.write_text(text)
+            draft = self._folder.run / file
+            draft.touch(mode=0o600)  # it holds a password
+            draft.write_text(text)
+            draft.replace(self._folder.root / file)
         return set(known)
 
     @contextmanager

@@ -1,0 +1,1 @@
+"""Tests of the local stack: real servers, killed and started again."""
