@@ -1,0 +1,223 @@
+"""Follows one file of job output from a durable place: appends, rotation, truncation, partial and endless lines.
+
+A file is known by its content, not by its name: device and inode, a hash of its first bytes, and a hash of the bytes
+just before the place where reading stopped. Slurm truncates the same file at requeue unless told to append, and it may
+have grown past the old offset before the next look; only the content before the offset tells. Device numbers differ
+between hosts and mounts, so after a restart equal content counts as the same file.
+
+Both `\\n` and `\\r` end a line (progress bars redraw themselves with the latter), a line longer than a block is read in
+pieces of one block, and offsets are in bytes whatever those bytes are.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import blake2b
+
+HEAD_BYTES = 256
+TAIL_BYTES = 256
+BLOCK_BYTES = 1 << 20
+# After a restart equal content makes the same file even if device or inode differ, if there was enough of it.
+CONTENT_PROOF_BYTES = 64
+# Looks that are remembered while one line grows without an end.
+MOST_LOOKS = 64
+
+
+class FileState(StrEnum):
+    """How a followed file was at the last look."""
+
+    FOLLOWED = "followed"
+    ABSENT = "absent"
+    DENIED = "denied"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a file was read; durable, so that reading goes on after any restart."""
+
+    identity: str = ""
+    epoch: int = 0
+    offset: int = 0
+    line_no: int = 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines, in one piece."""
+
+    data: bytes
+    start: Place
+    end: Place
+    after_ms: int | None
+    """The first byte was not there at this look of ours; None if unknown, as after a restart."""
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The file's size at a look: bytes past it appeared later than that."""
+
+    size: int
+    at_ms: int
+
+
+class FileFollower:
+    """Reads one path. Never raises for what a file system does: `state` and `problem` say what is wrong."""
+
+    def __init__(self, path: str, place: Place | None = None) -> None:
+        self.path = path
+        self.place = place or Place()
+        self.state = FileState.ABSENT
+        self.problem = ""
+        self._fd: int | None = None
+        self._signature: tuple[int, int, int, int] | None = None
+        self._seen: list[_Seen] = []
+        self._whole: _Seen | None = None  # the last look that gave everything
+        self._changed_ms: int | None = None
+        self._looked_ms: int | None = None
+
+    def close(self) -> None:
+        """Let go of the file; the place stays."""
+        if self._fd is not None:
+            os.close(self._fd)
+        self._fd = self._signature = self._whole = None
+        self._seen = []
+
+    def quiet_ms(self, now_ms: int) -> int:
+        """Milliseconds since the file last changed under our eyes; 0 if it was never seen."""
+        return 0 if self._changed_ms is None else now_ms - self._changed_ms
+
+    def look(self, now_ms: int, *, over: bool = False) -> Iterator[Block]:
+        """Give what is new, in blocks; whoever stops in between gets the rest at the next look.
+
+        Costs one `stat` where nothing changed. `over` says that nobody writes any more: the last line is given
+        although it has no end.
+        """
+        before_ms, self._looked_ms = self._looked_ms, now_ms
+        try:
+            status = os.stat(self.path)  # noqa: PTH116 - ten times a second for a thousand files
+            signature = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            if signature != self._signature or over:
+                yield from self._changed(status, before_ms, now_ms, over=over)
+            if self._fd is not None:
+                self._signature, self._whole = signature, _Seen(status.st_size, now_ms)
+        except OSError as error:
+            yield from self._rest_of_lost(now_ms)
+            self._fail(error)
+
+    def _changed(self, status: os.stat_result, before_ms: int | None, now_ms: int, *, over: bool) -> Iterator[Block]:
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            self.state, self.problem = FileState.BROKEN, f"not a regular file: {self.path}"
+            return
+        if self._signature is None or self._signature[2:] != (status.st_size, status.st_mtime_ns):
+            self._changed_ms = now_ms
+        if self._whole is not None:
+            self._seen.append(self._whole)
+            self._whole = None
+        if self._fd is not None and not _same_inode(os.fstat(self._fd), status):
+            yield from self._read(now_ms, over=True)  # rotated: the old one to its end first
+            self.close()
+            self._begin(before_ms)
+        if self._fd is None:
+            self._open(status, before_ms)
+        elif not self._is_same(status):
+            self._begin(before_ms)
+        self.state, self.problem = FileState.FOLLOWED, ""
+        yield from self._read(now_ms, over=over)
+
+    def _open(self, status: os.stat_result, before_ms: int | None) -> None:
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.place.offset == 0:
+            if self.state is FileState.ABSENT and before_ms is not None:
+                self._seen = [_Seen(0, before_ms)]
+            return
+        proved = self.place.offset >= CONTENT_PROOF_BYTES or self.place.identity.startswith(_inode(status))
+        if not proved or not self._is_same(status):
+            self._begin(before_ms)
+
+    def _begin(self, before_ms: int | None) -> None:
+        """Start a new epoch: what the path holds now was not there at the look before."""
+        if self.place.offset:
+            self.place = Place(epoch=self.place.epoch + 1)
+        self._seen = [] if before_ms is None else [_Seen(0, before_ms)]
+
+    def _read(self, now_ms: int, *, over: bool) -> Iterator[Block]:
+        assert self._fd is not None
+        size = os.fstat(self._fd).st_size
+        while self.place.offset < size:
+            data = os.pread(self._fd, min(BLOCK_BYTES, size - self.place.offset), self.place.offset)
+            data = _whole_lines(data, at_end=over and self.place.offset + len(data) >= size)
+            if not data:
+                return
+            start = self.place
+            self.place = Place("", start.epoch, start.offset + len(data), start.line_no + data.count(b"\n"))
+            self.place = replace(self.place, identity=self._identity())
+            yield Block(data, start, self.place, self._after(start.offset), now_ms)
+
+    def _rest_of_lost(self, now_ms: int) -> Iterator[Block]:
+        """A file that was renamed or deleted is still open: what was written to it before is ours."""
+        if self._fd is None:
+            return
+        try:
+            yield from self._read(now_ms, over=True)
+        except OSError as error:
+            self._fail(error)
+
+    def _after(self, offset: int) -> int | None:
+        """The last look at which the byte at `offset` was not there yet."""
+        while len(self._seen) > 1 and self._seen[1].size <= offset:
+            del self._seen[0]
+        del self._seen[MOST_LOOKS:]
+        return self._seen[0].at_ms if self._seen and self._seen[0].size <= offset else None
+
+    def _identity(self) -> str:
+        """`device:inode:n:hash of the first n bytes:hash of the bytes before the offset`."""
+        assert self._fd is not None
+        count = min(HEAD_BYTES, self.place.offset)
+        return f"{_inode(os.fstat(self._fd))}{count}:{self._hash(0, count)}:{self._tail()}"
+
+    def _is_same(self, status: os.stat_result) -> bool:
+        """Whether the open file still holds what was read from it."""
+        if self.place.offset == 0:
+            return True
+        if status.st_size < self.place.offset:
+            return False
+        _device, _node, count, head, tail = self.place.identity.split(":")
+        return self._hash(0, int(count)) == head and self._tail() == tail
+
+    def _tail(self) -> str:
+        start = max(0, self.place.offset - TAIL_BYTES)
+        return self._hash(start, self.place.offset - start)
+
+    def _hash(self, start: int, count: int) -> str:
+        assert self._fd is not None
+        return blake2b(os.pread(self._fd, count, start), digest_size=8).hexdigest()
+
+    def _fail(self, error: OSError) -> None:
+        self.close()
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.state = FileState.ABSENT
+        elif isinstance(error, PermissionError):
+            self.state = FileState.DENIED
+        else:
+            self.state = FileState.BROKEN
+        self.problem = f"{error.strerror or error}: {self.path}"
+
+
+def _whole_lines(data: bytes, *, at_end: bool) -> bytes:
+    end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    return data if at_end or (end == 0 and len(data) == BLOCK_BYTES) else data[:end]
+
+
+def _inode(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}:"
+
+
+def _same_inode(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)

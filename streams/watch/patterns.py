@@ -1,0 +1,77 @@
+"""One pattern, two engines: hyperscan finds candidate lines in whole chunks, RE2 decides and extracts on the line.
+
+Both are linear-time, so that a pattern of an operator can't stall the watch. A pattern has RE2's syntax, matches
+bytes, and is refused if either engine can't take it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import hyperscan
+import re2
+
+# What launchers put before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and
+# pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), and a program's own (`[node2] `, `node2 rank 3: `).
+_LAUNCHER = (
+    r"(?:\[(?:rank|default|task )?\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>: ?|\d+: |\[[A-Za-z][A-Za-z0-9.-]*\] |"
+    r"[A-Za-z][A-Za-z0-9.-]*: |[A-Za-z][A-Za-z0-9.-]* rank \d+: )"
+)
+LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,3}}"
+FLAGS = hyperscan.HS_FLAG_MULTILINE
+
+
+class BadPattern(ValueError):
+    """A pattern that one of the engines refuses; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern that both engines took."""
+
+    expression: bytes
+    """For hyperscan."""
+    groups: tuple[str, ...]
+    compiled: Any = field(repr=False, compare=False)
+
+    def search(self, line: bytes) -> dict[str, str] | None:
+        """Return what the groups hold in a line (only those that took part), or None where it does not match."""
+        match = self.compiled.search(line)
+        if match is None:
+            return None
+        found = match.groupdict()
+        return {name.decode(): text.decode("utf-8", "replace") for name, text in found.items() if text is not None}
+
+
+def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
+    """Compile for both engines. Raises BadPattern.
+
+    `at_start`: the match begins where the line does, after what launchers put before it.
+    """
+    whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
+    options = re2.Options()
+    options.log_errors = False
+    options.encoding = re2.Options.Encoding.LATIN1
+    try:
+        compiled = re2.compile(whole.encode(), options)
+    except re2.error as error:
+        reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
+        raise BadPattern(f"RE2 can't read it: {reason}") from error
+    try:
+        database([whole.encode()])
+    except hyperscan.error as error:
+        raise BadPattern(f"hyperscan can't search for it: {error}") from error
+    return Pattern(whole.encode(), tuple(name.decode() for name in compiled.groupindex), compiled)
+
+
+def database(expressions: list[bytes]) -> Any:
+    """Compile expressions to one database; a match reports the index of its expression."""
+    known = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    known.compile(
+        expressions=expressions,
+        ids=list(range(len(expressions))),
+        elements=len(expressions),
+        flags=[FLAGS] * len(expressions),
+    )
+    return known
