@@ -200,6 +200,8 @@ class Refusal(StrEnum):
     EXCLUSION_LIMIT = "exclusion_limit"
     QUARANTINED = "quarantined"
     LATE = "late"
+    PROGRESS_RESUMED = "progress_resumed"
+    ENDED_WELL = "ended_well"
 
 
 class TimerPurpose(StrEnum):

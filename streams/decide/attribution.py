@@ -1,0 +1,93 @@
+"""Why did it fail, and where? Rules from an incident's lines, the scheduler's state, and a provider's answer.
+
+Unsure means restart without exclusion: a wrong exclusion costs a healthy node, a wrong stop costs the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.vocabulary import AttemptState, FaultClass, LineRole, Remedy, Scope
+from streams.decide.state import Answer, Attempt, Finding, Incident, Line
+
+STATE_CLASSES = {
+    AttemptState.NODE_FAIL: (FaultClass.NODE_LOST, "Slurm lost a node of the allocation"),
+    AttemptState.BOOT_FAIL: (FaultClass.NODE_LOST, "Slurm could not boot a node of the allocation"),
+    AttemptState.OUT_OF_MEMORY: (FaultClass.HOST_OOM, "Slurm reports that the job ran out of host memory"),
+}
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """A finding with the lines it rests on."""
+
+    finding: Finding
+    root: Line | None
+    secondary: tuple[Line, ...]
+    confidence: float
+    provider: str
+
+
+def attribute(attempt: Attempt, incident: Incident) -> Attribution:
+    """Return the one attribution of an incident."""
+    rules = _from_lines(attempt, incident) if incident.lines else _from_state(attempt)
+    return rules if incident.answer is None else _with_answer(rules, attempt, incident.answer)
+
+
+def root_line(lines: tuple[Line, ...]) -> Line:
+    """The line that explains the others: a cause before a consequence, then by precedence, then the earliest."""
+    return min(
+        lines,
+        key=lambda line: (
+            line.role is not LineRole.CAUSE,
+            -line.precedence,
+            line.evidence.line_ms if line.evidence.line_ms is not None else line.evidence.read_ms,
+            line.evidence.offset,
+        ),
+    )
+
+
+def _from_lines(attempt: Attempt, incident: Incident) -> Attribution:
+    root = root_line(incident.lines)
+    node = root.evidence.node
+    nodes = (node,) if root.scope is Scope.NODE and node is not None and node in attempt.nodes else ()
+    remedy = root.remedy
+    if remedy is Remedy.RESTART_EXCLUDING_NODE and not nodes:
+        remedy = Remedy.RESTART
+    others = len(incident.lines) - 1
+    where = f" on {node}" if node is not None else ""
+    explanation = f"{root.detail or root.signature}{where} ({root.fault_class.value.replace('_', ' ')})"
+    if others > 0:
+        explanation += f"; {incident.lines_seen - 1} other matching lines are its consequences or weaker signs"
+    confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
+    return Attribution(
+        Finding(root.fault_class, root.scope, remedy, nodes, explanation + "."),
+        root,
+        tuple(line for line in incident.lines if line is not root),
+        confidence,
+        "rules",
+    )
+
+
+def _from_state(attempt: Attempt) -> Attribution:
+    fault_class, explanation = STATE_CLASSES.get(
+        attempt.state, (FaultClass.UNKNOWN, f"Slurm reports {attempt.state} and no line of the output says why")
+    )
+    scope = Scope.NODE if fault_class is FaultClass.NODE_LOST else Scope.UNKNOWN
+    return Attribution(Finding(fault_class, scope, Remedy.RESTART, (), explanation + "."), None, (), 0.3, "scheduler")
+
+
+def _with_answer(rules: Attribution, attempt: Attempt, answer: Answer) -> Attribution:
+    """Adopt a provider's answer. It may name nodes of the allocation; it can't turn a restart into a stop."""
+    nodes = tuple(node for node in answer.nodes if node in attempt.nodes)
+    remedy = rules.finding.remedy
+    if nodes and remedy is Remedy.RESTART:
+        remedy = Remedy.RESTART_EXCLUDING_NODE
+    finding = Finding(
+        answer.fault_class,
+        answer.scope,
+        remedy,
+        nodes or rules.finding.nodes,
+        answer.explanation or rules.finding.explanation,
+    )
+    return Attribution(finding, rules.root, rules.secondary, max(rules.confidence, 0.8), answer.provider)

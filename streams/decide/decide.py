@@ -1,0 +1,175 @@
+"""The decider's front door: one fact in, the new state and what was concluded out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from schemas.decisions import Emitted, FactParked, QuarantineEnded, TimerCleared
+from schemas.facts import (
+    ActionEnded,
+    ActionIntended,
+    ActionRefused,
+    AttemptFact,
+    AttributionAnswered,
+    CheckpointLoaded,
+    CheckpointSaved,
+    CommandGiven,
+    Fact,
+    JobObserved,
+    ProgressObserved,
+    QuarantineLifted,
+    SignatureMatched,
+    TimerFired,
+    job_of,
+)
+from schemas.identity import derived_id
+from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
+from schemas.vocabulary import Refusal, TimerPurpose
+from streams.decide import advice as advices
+from streams.decide import command, incident, life
+from streams.decide.aside import set_aside
+from streams.decide.state import Attempt, JobState, advance, empty
+from streams.decide.turn import Turn
+
+
+class MissingPolicy(LookupError):
+    """A fact names a policy document or a logic version that this worker does not have: it must stop, not guess."""
+
+
+Outcome = tuple[JobState, tuple[Emitted, ...]]
+
+# A log is read by one watch at a time, and its facts belong to the attempt; all other sources span the job.
+LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded
+
+
+def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
+    """Return the job's new state and the events concluded from one fact.
+
+    `recorded_ms` is the record's timestamp in the journal; the running maximum of it is the only now. A fact that was
+    already taken in changes nothing and concludes nothing. Raises MissingPolicy.
+    """
+    cluster, job_id = job_of(fact).split("/")
+    job = empty(cluster, job_id) if state is None else state
+    job = replace(job, now_ms=max(job.now_ms, recorded_ms))
+    turn = Turn(fact.event_id, job.now_ms, _policy(job, fact, policies))
+    job = _take(turn, job, fact)
+    view = life.view_of(job)
+    if job.attempts or job.closed:
+        known = job.view
+        if known is None or replace(known, viewed_ms=view.viewed_ms) != view:
+            turn.emit(view)
+            job = replace(job, view=view)
+    return job, tuple(turn.emitted)
+
+
+def park(state: JobState | None, key: str, record: tuple[str, int, int], reason: str, recorded_ms: int) -> Outcome:
+    """Quarantine the job of a record that can't be handled: no new Advice until a person has looked.
+
+    `record` is its topic, partition and offset.
+    """
+    cluster, _, job_id = key.partition("/")
+    job = empty(cluster, job_id) if state is None else state
+    job = replace(job, now_ms=max(job.now_ms, recorded_ms), quarantined=True)
+    topic, partition, offset = record
+    cause = f"{topic}/{partition}/{offset}"
+    parked = FactParked(derived_id(cause, 1), cause, key, job.now_ms, topic, partition, offset, reason)
+    if not job.attempts:
+        return job, (parked,)
+    view = life.view_of(job)
+    return replace(job, view=view), (parked, view)
+
+
+def _policy(job: JobState, fact: Fact, policies: Mapping[str, Policy]) -> Policy:
+    digest, logic = (fact.policy, fact.logic) if isinstance(fact, JobObserved) else (job.policy, job.logic)
+    if not digest:
+        return DEFAULT_POLICY
+    if logic not in SUPPORTED_LOGIC:
+        raise MissingPolicy(f"logic {logic} is in force and this worker has {sorted(SUPPORTED_LOGIC)}: upgrade it")
+    policy = policies.get(digest)
+    if policy is None:
+        raise MissingPolicy(f"policy {digest} is in force and its document is not in recovery.policies: publish it")
+    return policy
+
+
+def _take(turn: Turn, job: JobState, fact: Fact) -> JobState:
+    if isinstance(fact, LogFact):
+        return _take_log_fact(turn, job, fact)
+    if isinstance(fact, TimerFired):
+        return _take_timer(turn, job, fact)
+    marks = advance(job.marks, fact.position)
+    if marks is None:
+        return job
+    job = replace(job, marks=marks)
+    if isinstance(fact, JobObserved):
+        return life.observe(turn, job, fact)
+    if isinstance(fact, QuarantineLifted):
+        turn.emit(
+            QuarantineEnded(turn.next_id(), turn.cause, job.cluster, job.job_id, turn.now_ms, fact.by, fact.reason)
+        )
+        return replace(job, quarantined=False)
+    attempt = job.attempt(fact.attempt)
+    if attempt is None:
+        return _unknown_attempt(turn, job, fact)
+    if isinstance(fact, CommandGiven):
+        return command.given(turn, job, attempt, fact)
+    if isinstance(fact, AttributionAnswered):
+        return incident.answered(turn, job, attempt, fact)
+    if isinstance(fact, ActionIntended):
+        return job.with_attempt(replace(attempt, acted=True))
+    assert isinstance(fact, ActionEnded | ActionRefused)
+    return job
+
+
+def _unknown_attempt(turn: Turn, job: JobState, fact: AttemptFact) -> JobState:
+    reason = Refusal.LATE if job.closed else Refusal.OTHER_ATTEMPT
+    return set_aside(turn, job, reason, f"{type(fact).__name__} for {fact.attempt}, which is not open here")
+
+
+def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
+    attempt = job.attempt(fact.attempt)
+    if attempt is None:
+        return _unknown_attempt(turn, job, fact)
+    marks = advance(attempt.marks, fact.position)
+    if marks is None:
+        return job
+    attempt = replace(attempt, marks=marks)
+    if isinstance(fact, CheckpointSaved):
+        best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
+        return job.with_attempt(replace(attempt, checkpoint_step=best))
+    if isinstance(fact, ProgressObserved):
+        attempt = replace(attempt, step=fact.step, progress_ms=turn.now_ms)
+        return incident.progressed(turn, job.with_attempt(attempt), attempt, fact)
+    job = job.with_attempt(attempt)
+    if isinstance(fact, SignatureMatched):
+        return incident.line_matched(turn, job, attempt, fact)
+    return job
+
+
+def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:
+    """A firing of the pending generation is due by definition. What nobody waits for any more is withdrawn."""
+    attempt = job.attempt(fact.attempt)
+    pending = attempt.timer(fact.purpose) if attempt is not None else None
+    if attempt is None or pending is None:
+        turn.emit(TimerCleared(fact.attempt, fact.purpose))
+        return job
+    if pending.generation != fact.generation:
+        return job
+    attempt = replace(attempt, timers=tuple(timer for timer in attempt.timers if timer is not pending))
+    job = _fire(turn, job.with_attempt(attempt), attempt, fact)
+    after = job.attempt(fact.attempt)
+    if after is None or after.timer(fact.purpose) is None:
+        turn.emit(TimerCleared(fact.attempt, fact.purpose))
+    return job
+
+
+def _fire(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
+    if fact.purpose is TimerPurpose.INCIDENT_QUIET:
+        return incident.quiet_timer_fired(turn, job, attempt, fact)
+    if fact.purpose is TimerPurpose.CRASH_FALLBACK:
+        return incident.fallback_timer_fired(turn, job, attempt)
+    if fact.purpose is TimerPurpose.ATTRIBUTION:
+        return incident.attribution_timer_fired(turn, job, attempt)
+    if fact.purpose is TimerPurpose.ADVICE_RENEWAL:
+        return advices.renew(turn, job, attempt)
+    return life.close(turn, job)

@@ -1,0 +1,354 @@
+"""Incidents: one symptom, collected until quiet, attributed once, settled once.
+
+An incident opens at the first decisive line (the anomaly is recorded at once) or when the scheduler reports a failure
+that no line announced. One fault prints thousands of lines: they are collected until none came for a while, then the
+cause is named. The decision waits until the attempt has ended, or until it has shown no progress for long enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
+from schemas.facts import AttributionAnswered, Evidence, ProgressObserved, SignatureMatched, TimerFired
+from schemas.identity import derived_id
+from schemas.vocabulary import (
+    FAILURE_STATES,
+    AnomalyKind,
+    AttemptState,
+    Disposition,
+    FaultClass,
+    Hold,
+    Mode,
+    Refusal,
+    Remedy,
+    Resolution,
+    TimerPurpose,
+)
+from streams.decide import advice as advices
+from streams.decide.attribution import attribute, root_line
+from streams.decide.retry import judge
+from streams.decide.state import KEPT_LINES, Answer, Attempt, Incident, JobState, Line
+from streams.decide.turn import Turn
+
+# Ends that a crash line can belong to; REQUEUED because Slurm requeues a lost node's job between two looks.
+CRASHED = FAILURE_STATES | {AttemptState.REQUEUED}
+SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
+
+
+def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMatched) -> JobState:
+    """A signature matched: open an incident, or add the line to the open one."""
+    if fact.remedy in SILENT or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
+        return job
+    line = Line(
+        fact.signature,
+        fact.fault_class,
+        fact.scope,
+        fact.remedy,
+        fact.role,
+        fact.precedence,
+        fact.detail,
+        fact.evidence,
+    )
+    incident = attempt.incident
+    if incident is not None and not incident.settled:
+        if incident.finding is not None:
+            return job
+        added = replace(
+            incident,
+            last_line_ms=turn.now_ms,
+            lines_seen=incident.lines_seen + 1,
+            lines=_keep((*incident.lines, line)),
+        )
+        return job.with_attempt(replace(attempt, incident=added))
+    if incident is not None and attempt.final:
+        return job
+    return _open(turn, job, attempt, AnomalyKind.CRASH_LOG, line)
+
+
+def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """The scheduler says that the attempt failed."""
+    incident = attempt.incident
+    if advices.open_advice(attempt) is not None:
+        return advices.renew(turn, job, attempt)
+    if incident is None or incident.settled:
+        return _await_lines(turn, job, attempt) if attempt.advice is None else job
+    if incident.finding is not None:
+        return _settle(turn, job, attempt)
+    due = turn.after(turn.policy.incident_final_quiet_s)
+    pending = attempt.timer(TimerPurpose.INCIDENT_QUIET)
+    if pending is not None and pending.due_ms > due:
+        attempt = turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, due)
+    return job.with_attempt(attempt)
+
+
+def attempt_ended_otherwise(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """The attempt ended, and not by a failure that recovery acts on: an open incident is dismissed."""
+    return _dismiss(turn, job, attempt, Refusal.ENDED_WELL, f"The attempt ended as {attempt.state}.")
+
+
+def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
+    """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn."""
+    incident = attempt.incident
+    if incident is None or incident.finding is None or attempt.final or not _after(fact, incident):
+        return job
+    if advices.open_advice(attempt) is not None:
+        return advices.resolve(
+            turn,
+            job,
+            attempt,
+            Disposition.ABANDONED,
+            Resolution.PROGRESS_RESUMED,
+            f"step {fact.step} was reached after the anomaly",
+        )
+    return _dismiss(
+        turn, job, attempt, Refusal.PROGRESS_RESUMED, f"Training moved on: step {fact.step} was reached afterwards."
+    )
+
+
+def answered(turn: Turn, job: JobState, attempt: Attempt, fact: AttributionAnswered) -> JobState:
+    """The provider's answer, if the incident still waits for it; an error changes nothing but ends the wait."""
+    incident = attempt.incident
+    if incident is None or incident.incident_id != fact.incident_id or incident.finding is not None:
+        return job
+    attempt = turn.clear_timer(attempt, TimerPurpose.ATTRIBUTION)
+    if fact.error is None and fact.fault_class is not None and fact.scope is not None:
+        answer = Answer(fact.provider, fact.fault_class, fact.scope, fact.nodes, fact.explanation)
+        attempt = replace(attempt, incident=replace(incident, answer=answer))
+    job = job.with_attempt(attempt)
+    return job if attempt.timer(TimerPurpose.INCIDENT_QUIET) is not None else _conclude(turn, job, attempt)
+
+
+def quiet_timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
+    """Nothing came for a while: attribute; or, attributed already, the attempt still runs without progress."""
+    incident = attempt.incident
+    if incident is None or incident.settled:
+        return job
+    if incident.finding is not None:
+        return _still_running(turn, job, attempt)
+    quiet = turn.policy.incident_final_quiet_s if attempt.final else turn.policy.incident_quiet_s
+    due = min(incident.last_line_ms + _ms(quiet), incident.opened_ms + _ms(turn.policy.incident_max_s))
+    if due > fact.due_ms:
+        return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, due))
+    if attempt.timer(TimerPurpose.ATTRIBUTION) is not None:
+        return job
+    return _conclude(turn, job, attempt)
+
+
+def attribution_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """The provider did not answer in time: go on without it."""
+    incident = attempt.incident
+    if incident is None or incident.finding is not None or attempt.timer(TimerPurpose.INCIDENT_QUIET) is not None:
+        return job
+    return _conclude(turn, job, attempt)
+
+
+def fallback_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """A failed state that no line explained in time opens an incident by itself."""
+    waiting = attempt.incident is not None and not attempt.incident.settled
+    if waiting or attempt.advice is not None or attempt.state not in CRASHED:
+        return job
+    return _open(turn, job, attempt, AnomalyKind.CRASH_STATE, None)
+
+
+def _await_lines(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    if job.aps is None or job.mode is Mode.DISABLED:
+        return job
+    if not job.aps.log_based_crash_detection_enabled or not attempt.log_paths:
+        return _open(turn, job, attempt, AnomalyKind.CRASH_STATE, None)
+    due = turn.after(turn.policy.crash_fallback_delay_s)
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.CRASH_FALLBACK, due))
+
+
+def _open(turn: Turn, job: JobState, attempt: Attempt, kind: AnomalyKind, line: Line | None) -> JobState:
+    attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
+    incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
+    incident = Incident(
+        incident_id=incident_id,
+        kind=kind,
+        opened_ms=turn.now_ms,
+        last_line_ms=turn.now_ms,
+        lines_seen=0 if line is None else 1,
+        lines=() if line is None else (line,),
+        asked=False,
+        answer=None,
+        finding=None,
+        settled=False,
+    )
+    turn.emit(
+        AnomalyDetected(
+            turn.next_id(),
+            turn.cause,
+            attempt.id,
+            turn.now_ms,
+            incident_id,
+            kind,
+            FaultClass.UNKNOWN if line is None else line.fault_class,
+            f"Slurm reports {attempt.state}" if line is None else line.detail or line.signature,
+            None if line is None else line.evidence,
+        )
+    )
+    attempt = replace(attempt, incident=incident, incidents=attempt.incidents + 1)
+    attempt = _ask(turn, job, attempt, incident)
+    if line is None:
+        job = job.with_attempt(attempt)
+        waiting = attempt.timer(TimerPurpose.ATTRIBUTION) is not None
+        return job if waiting else _conclude(turn, job, attempt)
+    quiet = turn.policy.incident_final_quiet_s if attempt.final else turn.policy.incident_quiet_s
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(quiet)))
+
+
+def _ask(turn: Turn, job: JobState, attempt: Attempt, incident: Incident) -> Attempt:
+    deadline_s = turn.policy.attribution_deadline_s
+    if deadline_s <= 0:
+        return attempt
+    turn.emit(
+        RequestMade(
+            turn.next_id(),
+            turn.cause,
+            attempt.id,
+            turn.now_ms,
+            incident.incident_id,
+            job.workflow_id,
+            attempt.nodes,
+            incident.lines[0].fault_class if incident.lines else FaultClass.UNKNOWN,
+            attempt.start_ms,
+            attempt.end_ms,
+            turn.now_ms,
+            _ms(deadline_s),
+        )
+    )
+    attempt = replace(attempt, incident=replace(incident, asked=True))
+    return turn.set_timer(attempt, TimerPurpose.ATTRIBUTION, turn.after(deadline_s))
+
+
+def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Make the incident's one attribution, and settle it where the attempt has already failed."""
+    incident = attempt.incident
+    if incident is None:
+        return job
+    made = attribute(attempt, incident)
+    finding = made.finding
+    turn.emit(
+        AttributionMade(
+            turn.next_id(),
+            turn.cause,
+            attempt.id,
+            turn.now_ms,
+            incident.incident_id,
+            finding.fault_class,
+            finding.scope,
+            finding.remedy,
+            finding.nodes,
+            "" if made.root is None else made.root.signature,
+            None if made.root is None else made.root.evidence,
+            tuple(line.evidence for line in made.secondary),
+            incident.lines_seen,
+            made.confidence,
+            made.provider,
+            finding.explanation,
+        )
+    )
+    attempt = replace(attempt, incident=replace(incident, finding=finding))
+    job = job.with_attempt(attempt)
+    if attempt.state in CRASHED:
+        return _settle(turn, job, attempt)
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(_grace_s(turn, job))))
+
+
+def _grace_s(turn: Turn, job: JobState) -> float:
+    """How long a running attempt may be silent: long enough for two progress facts, which watch throttles."""
+    interval = job.aps.progress_interval_s if job.aps is not None else 0
+    return max(turn.policy.running_grace_s, 2.5 * interval)
+
+
+def _still_running(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """A fault was printed, the attempt runs on without progress: act only where progress is known to be visible."""
+    if attempt.state is not AttemptState.RUNNING:
+        return job
+    if attempt.step is None:
+        return _withhold(
+            turn,
+            job,
+            attempt,
+            Refusal.UNKNOWN_STATE,
+            "The attempt printed a fault and still runs; it never printed progress, so nobody can tell whether it"
+            " stands still. It is left alone until the scheduler says that it ended.",
+        )
+    return _settle(turn, job, attempt)
+
+
+def _settle(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Decide, once, what should happen to the attempt."""
+    incident = attempt.incident
+    if incident is None or incident.finding is None or incident.settled:
+        return job
+    for purpose in (TimerPurpose.INCIDENT_QUIET, TimerPurpose.CRASH_FALLBACK, TimerPurpose.ATTRIBUTION):
+        attempt = turn.clear_timer(attempt, purpose)
+    incident = replace(incident, settled=True)
+    job = _count_failure(job, replace(attempt, incident=incident))
+    attempt = replace(attempt, incident=incident, failure_counted=True)
+    successor = job.successor_of(attempt)
+    if successor is not None and successor.hold is not Hold.REQUEUE:
+        text = f"Slurm has already put attempt {successor.id.index} in its place."
+        return _withhold(turn, job, attempt, Refusal.OTHER_ATTEMPT, text)
+    assert incident.finding is not None
+    verdict = judge(job, attempt, incident.finding, turn.policy)
+    for refusal, text in verdict.refusals:
+        job = _withhold(turn, job, attempt, refusal, text)
+    if verdict.desired is None:
+        return job
+    return advices.issue(turn, job, attempt, verdict, incident.incident_id)
+
+
+def _count_failure(job: JobState, attempt: Attempt) -> JobState:
+    """Count failures in a row without a new checkpoint, each attempt once."""
+    if attempt.failure_counted:
+        return job.with_attempt(attempt)
+    step, best = attempt.checkpoint_step, job.best_checkpoint
+    newer = step is not None and (best is None or step > best)
+    job = replace(
+        job,
+        best_checkpoint=step if newer else best,
+        failures_without_checkpoint=0 if newer else job.failures_without_checkpoint + 1,
+    )
+    return job.with_attempt(replace(attempt, failure_counted=True))
+
+
+def _dismiss(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text: str) -> JobState:
+    incident = attempt.incident
+    attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
+    if incident is None or incident.settled:
+        return job.with_attempt(attempt)
+    attempt = turn.clear_timer(attempt, TimerPurpose.INCIDENT_QUIET)
+    attempt = turn.clear_timer(attempt, TimerPurpose.ATTRIBUTION)
+    attempt = replace(attempt, incident=replace(incident, settled=True))
+    return _withhold(turn, job, attempt, refusal, text)
+
+
+def _withhold(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text: str) -> JobState:
+    incident_id = attempt.incident.incident_id if attempt.incident is not None else ""
+    turn.emit(AdviceWithheld(turn.next_id(), turn.cause, attempt.id, turn.now_ms, incident_id, refusal, text))
+    return job.with_attempt(attempt)
+
+
+def _keep(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The root and the earliest others, at most KEPT_LINES."""
+    if len(lines) <= KEPT_LINES:
+        return lines
+    root = root_line(lines)
+    return (root, *[line for line in lines if line is not root][: KEPT_LINES - 1])
+
+
+def _after(fact: ProgressObserved, incident: Incident) -> bool:
+    """Whether the step was printed after the incident's lines, by the source's own times."""
+    printed = fact.line_ms if fact.line_ms is not None else fact.read_ms
+    return all(printed > _printed(line.evidence) for line in incident.lines)
+
+
+def _printed(evidence: Evidence) -> int:
+    return evidence.line_ms if evidence.line_ms is not None else evidence.read_ms
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,209 @@
+"""What the decider remembers of one job. Frozen, versioned, and small: it is written at every fact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from schemas.aps import Aps
+from schemas.decisions import Advice, JobView
+from schemas.facts import Evidence
+from schemas.identity import AttemptId, Position
+from schemas.vocabulary import (
+    FINAL_STATES,
+    AnomalyKind,
+    AttemptState,
+    FaultClass,
+    Hold,
+    LineRole,
+    Mode,
+    Remedy,
+    Scope,
+    TimerPurpose,
+)
+
+STATE_VERSION = 1
+KEPT_ATTEMPTS = 4
+KEPT_LINES = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """A matched line of an incident."""
+
+    signature: str
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Remedy
+    role: LineRole
+    precedence: int
+    detail: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An attribution provider's answer that names something."""
+
+    provider: str
+    fault_class: FaultClass
+    scope: Scope
+    nodes: tuple[str, ...]
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of an incident's one attribution, as far as the decision still needs it."""
+
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Remedy
+    nodes: tuple[str, ...]
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One symptom from its first line to the decision about it."""
+
+    incident_id: str
+    kind: AnomalyKind
+    opened_ms: int
+    last_line_ms: int
+    lines_seen: int
+    lines: tuple[Line, ...]
+    asked: bool
+    answer: Answer | None
+    finding: Finding | None
+    settled: bool
+
+
+@dataclass(frozen=True)
+class Timer:
+    """A pending deadline; only a firing of this generation counts."""
+
+    purpose: TimerPurpose
+    generation: int
+    due_ms: int
+    set_by: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One execution of the job."""
+
+    id: AttemptId
+    submit_time: int
+    state: AttemptState
+    hold: Hold
+    start_ms: int | None
+    end_ms: int | None
+    exit_code: int | None
+    nodes: tuple[str, ...]
+    log_paths: tuple[str, ...]
+    marks: tuple[Position, ...]
+    step: int | None
+    progress_ms: int | None
+    checkpoint_step: int | None
+    failure_counted: bool
+    acted: bool
+    incidents: int
+    incident: Incident | None
+    advice: Advice | None
+    timers: tuple[Timer, ...]
+    timer_generation: int
+
+    @property
+    def final(self) -> bool:
+        return self.state in FINAL_STATES
+
+    def timer(self, purpose: TimerPurpose) -> Timer | None:
+        return next((timer for timer in self.timers if timer.purpose is purpose), None)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """Everything the decider knows of one job."""
+
+    cluster: str
+    job_id: str
+    now_ms: int
+    incarnation: int
+    raw_job_id: int
+    name: str
+    user: str
+    partition: str
+    workflow_id: str
+    aps: Aps | None
+    mode: Mode
+    mode_reason: str
+    requeueable: bool
+    policy: str
+    logic: int
+    attempts: tuple[Attempt, ...]
+    marks: tuple[Position, ...]
+    advice_count: int
+    excluded: tuple[str, ...]
+    best_checkpoint: int | None
+    failures_without_checkpoint: int
+    quarantined: bool
+    closed: bool
+    highest_index: int
+    latest_submit_time: int
+    view: JobView | None
+
+    @property
+    def latest(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    def attempt(self, attempt_id: AttemptId) -> Attempt | None:
+        return next((attempt for attempt in self.attempts if attempt.id == attempt_id), None)
+
+    def successor_of(self, attempt: Attempt) -> Attempt | None:
+        return next((later for later in self.attempts if later.id.index > attempt.id.index), None)
+
+    def with_attempt(self, attempt: Attempt) -> JobState:
+        """Replace the attempt with this id; the order is kept."""
+        return replace(self, attempts=tuple(attempt if known.id == attempt.id else known for known in self.attempts))
+
+
+def advance(marks: tuple[Position, ...], position: Position) -> tuple[Position, ...] | None:
+    """Return the high-water marks moved to `position`, or None where the source was already read beyond it."""
+    for i, mark in enumerate(marks):
+        if mark.source == position.source:
+            if position <= mark:
+                return None
+            return (*marks[:i], position, *marks[i + 1 :])
+    return (*marks, position)
+
+
+def empty(cluster: str, job_id: str) -> JobState:
+    """A job of which nothing is known yet."""
+    return JobState(
+        cluster=cluster,
+        job_id=job_id,
+        now_ms=0,
+        incarnation=0,
+        raw_job_id=0,
+        name="",
+        user="",
+        partition="",
+        workflow_id="",
+        aps=None,
+        mode=Mode.DISABLED,
+        mode_reason="nothing observed yet",
+        requeueable=False,
+        policy="",
+        logic=0,
+        attempts=(),
+        marks=(),
+        advice_count=0,
+        excluded=(),
+        best_checkpoint=None,
+        failures_without_checkpoint=0,
+        quarantined=False,
+        closed=False,
+        highest_index=-1,
+        latest_submit_time=0,
+        view=None,
+    )
