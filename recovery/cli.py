@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import processes, stack, topics
+from recovery.commands import processes, schemas, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ def front_door(
 stack.register(app)
 processes.register(app)
 topics.register(app)
+schemas.register(app)
 
 
 def main() -> None:

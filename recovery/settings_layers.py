@@ -55,8 +55,8 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
         if name.startswith(PREFIX) and ("__" in name or name == DATA_VARIABLE)
     }
     for name, key in ALIASES.items():
-        if name not in environment:
-            continue
+        if not environment.get(name):
+            continue  # an empty one is as good as unset
         known = layer.setdefault(key, Given(environment[name], name))
         if known.value != environment[name]:
             raise SettingsError(

@@ -12,6 +12,8 @@ from recovery.process import EXIT_CLEAN, EXIT_FENCED, EXIT_INTERNAL, EXIT_SETTIN
 from recovery.run_files import RunRecord, read_run_files
 from tests.recovery.probes import DEADLINE_S, UNTIL_STOPPED, record_of, started, within_deadline
 
+pytestmark = pytest.mark.stack  # not pure: starts real processes
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:

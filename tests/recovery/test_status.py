@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from recovery.run_files import read_run_files
 from recovery.status import Lag, ask, ask_all
 from tests.recovery.probes import UNTIL_STOPPED, record_of, started, within_deadline
+
+pytestmark = pytest.mark.stack  # not pure: starts real processes
 
 LAGGING = """
     from recovery.metrics import LAG
@@ -38,7 +42,10 @@ def test_a_killed_process_is_not_running(tmp_path: Path) -> None:
     assert (status.running, status.ready, status.health) == (False, False, "not running")
 
 
-def test_a_stopped_process_does_not_answer_and_is_not_taken_for_ready(tmp_path: Path) -> None:
+def test_a_stopped_process_does_not_answer_and_is_not_taken_for_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recovery.status.ASK_TIMEOUT_S", 0.5)
     body = "    import os, signal\n    os.kill(os.getpid(), signal.SIGSTOP)"
     with started(tmp_path, body) as process:
         status = ask(record_of(tmp_path, process))
