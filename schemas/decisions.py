@@ -262,6 +262,8 @@ class AttemptView:
 class JobView:
     """The current view of a job. The value of `recovery.jobs`."""
 
+    event_id: str
+    cause: str
     cluster: str
     job_id: str
     raw_job_id: int

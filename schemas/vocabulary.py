@@ -1,4 +1,5 @@
-"""The closed vocabularies of events. On the wire each is a string, so that a new word never breaks an old reader."""
+"""The closed vocabularies of events. On the wire each is a string: the bytes never change with a new word, and a reader
+that does not know it says so instead of taking it for another."""
 
 from __future__ import annotations
 

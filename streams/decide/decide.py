@@ -23,7 +23,6 @@ from schemas.facts import (
     TimerFired,
     job_of,
 )
-from schemas.identity import derived_id
 from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
 from schemas.vocabulary import Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -53,13 +52,7 @@ def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mappi
     job = empty(cluster, job_id) if state is None else state
     job = replace(job, now_ms=max(job.now_ms, recorded_ms))
     turn = Turn(fact.event_id, job.now_ms, _policy(job, fact, policies))
-    job = _take(turn, job, fact)
-    view = life.view_of(job)
-    if job.attempts or job.closed:
-        known = job.view
-        if known is None or replace(known, viewed_ms=view.viewed_ms) != view:
-            turn.emit(view)
-            job = replace(job, view=view)
+    job = life.publish_view(turn, _take(turn, job, fact))
     return job, tuple(turn.emitted)
 
 
@@ -72,12 +65,10 @@ def park(state: JobState | None, key: str, record: tuple[str, int, int], reason:
     job = empty(cluster, job_id) if state is None else state
     job = replace(job, now_ms=max(job.now_ms, recorded_ms), quarantined=True)
     topic, partition, offset = record
-    cause = f"{topic}/{partition}/{offset}"
-    parked = FactParked(derived_id(cause, 1), cause, key, job.now_ms, topic, partition, offset, reason)
-    if not job.attempts:
-        return job, (parked,)
-    view = life.view_of(job)
-    return replace(job, view=view), (parked, view)
+    turn = Turn(f"{topic}/{partition}/{offset}", job.now_ms, DEFAULT_POLICY)
+    turn.emit(FactParked(turn.next_id(), turn.cause, key, job.now_ms, topic, partition, offset, reason))
+    job = life.publish_view(turn, job)
+    return job, tuple(turn.emitted)
 
 
 def _policy(job: JobState, fact: Fact, policies: Mapping[str, Policy]) -> Policy:

@@ -68,9 +68,24 @@ def close(turn: Turn, job: JobState) -> JobState:
     )
 
 
-def view_of(job: JobState) -> JobView:
-    """The view that watch and the scheduler controller get."""
+def publish_view(turn: Turn, job: JobState) -> JobState:
+    """Tell watch and the scheduler controller what there is now, where it differs from what they were told."""
+    known = job.view
+    if not (job.attempts or job.closed):
+        return job
+    view = _view(job, known)
+    if view == known:
+        return job
+    view = replace(view, event_id=turn.next_id(), cause=turn.cause, viewed_ms=job.now_ms)
+    turn.emit(view)
+    return replace(job, view=view)
+
+
+def _view(job: JobState, known: JobView | None) -> JobView:
+    """The view as it should be, under the id and time of the known one so that the two can be compared."""
     return JobView(
+        event_id=known.event_id if known is not None else "",
+        cause=known.cause if known is not None else "",
         cluster=job.cluster,
         job_id=job.job_id,
         raw_job_id=job.raw_job_id,
@@ -82,7 +97,7 @@ def view_of(job: JobState) -> JobView:
         ),
         quarantined=job.quarantined,
         closed=job.closed,
-        viewed_ms=job.now_ms,
+        viewed_ms=known.viewed_ms if known is not None else 0,
     )
 
 
