@@ -1,0 +1,142 @@
+"""How rows enter a table: each `Upsert` is one way, with one rule for rows that meet under the same key.
+
+The rules give the same row whatever repeats: the first row stays, the latest by an order column wins, or the greatest
+(least) value stays. A batch is folded here first, because PostgreSQL takes one row a key in a statement; then it goes
+over as arrays, one statement an Upsert, in the order of the keys (so that two runners never wait for each other).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import ARRAY, Column, Connection, Executable, Table, Text, bindparam, case, cast, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB, insert
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """One way into `table`. Each column is in exactly one of the groups.
+
+    `fixed` is written with the first row and never changed. `latest` is replaced by a row whose `order` is not lower.
+    `greatest` and `least` keep the extreme. A None never replaces a value in those.
+    """
+
+    name: str
+    table: Table
+    key: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    order: str = ""
+    latest: tuple[str, ...] = ()
+    greatest: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        order = (self.order,) if self.order else ()
+        return (*self.key, *self.fixed, *order, *self.latest, *self.greatest, *self.least)
+
+    def merge(self, old: Values, new: Values) -> Values:
+        """The row that `new` leaves where `old` stands: the same rule as the statement's."""
+        merged = dict(old)
+        if self.order and new[self.order] >= old[self.order]:
+            merged |= {name: new[name] for name in (self.order, *self.latest)}
+        for names, extreme in ((self.greatest, max), (self.least, min)):
+            for name in names:
+                known = [value for value in (old[name], new[name]) if value is not None]
+                merged[name] = extreme(known) if known else None
+        return merged
+
+    def write(self, connection: Connection, rows: Iterable[Values]) -> None:
+        """Fold the rows and write them in one statement."""
+        folded: dict[tuple[Any, ...], Values] = {}
+        for row in rows:
+            key = tuple(row[name] for name in self.key)
+            folded[key] = self.merge(folded[key], row) if key in folded else row
+        ordered = [folded[key] for key in sorted(folded)]
+        connection.execute(self.statement, {name: self._array(name, ordered) for name in self.columns})
+
+    def _array(self, name: str, rows: list[Values]) -> list[Any]:
+        column = self.table.c[name]
+        if isinstance(column.type, JSONB):
+            return [None if row[name] is None else json_text(row[name]) for row in rows]
+        if isinstance(column.type, Text):
+            return [_clean(row[name]) for row in rows]
+        return [row[name] for row in rows]
+
+    @cached_property
+    def statement(self) -> Executable:
+        """INSERT … SELECT from unnested arrays … ON CONFLICT: one text for any number of rows."""
+        columns = [self.table.c[name] for name in self.columns]
+        source = func.unnest(
+            *(cast(bindparam(column.name), ARRAY(_wire_type(column))) for column in columns)
+        ).table_valued(*self.columns, name="given")
+        chosen = [
+            cast(source.c[column.name], JSONB) if isinstance(column.type, JSONB) else source.c[column.name]
+            for column in columns
+        ]
+        statement = insert(self.table).from_select(list(self.columns), select(*chosen))
+        new, old = statement.excluded, self.table.c
+        changes: dict[str, Any] = {name: func.greatest(old[name], new[name]) for name in self.greatest}
+        changes |= {name: func.least(old[name], new[name]) for name in self.least}
+        if self.order:
+            newer = or_(old[self.order].is_(None), new[self.order] >= old[self.order])
+            latest = (self.order, *self.latest)
+            changes |= {name: case((newer, new[name]), else_=old[name]) for name in latest}
+        if not changes:
+            return statement.on_conflict_do_nothing(index_elements=list(self.key))
+        return statement.on_conflict_do_update(index_elements=list(self.key), set_=changes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row on its way into a table."""
+
+    upsert: Upsert
+    values: Values
+
+
+def write_rows(connection: Connection, rows: Iterable[Row], order: tuple[Upsert, ...]) -> None:
+    """Write all rows, one statement an Upsert, in the given order. Raises KeyError for an Upsert outside of it."""
+    grouped: dict[str, list[Values]] = {upsert.name: [] for upsert in order}
+    for row in rows:
+        grouped[row.upsert.name].append(row.values)
+    for upsert in order:
+        if grouped[upsert.name]:
+            upsert.write(connection, grouped[upsert.name])
+
+
+def json_text(value: Any) -> str:
+    """JSON that PostgreSQL takes: no NUL in texts, and what is no number (a loss of NaN) as a text."""
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_plain(value), separators=(",", ":"))
+    return json.dumps(_plain(value), separators=(",", ":")) if "\\u0000" in text else text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {_clean(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _clean(text: str | None) -> str | None:
+    """Text without NUL, which job output may hold and PostgreSQL refuses."""
+    return text.replace("\x00", "\ufffd") if text is not None and "\x00" in text else text
+
+
+def _wire_type(column: Column[Any]) -> Any:
+    return Text() if isinstance(column.type, JSONB) else column.type

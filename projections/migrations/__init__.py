@@ -1,0 +1,1 @@
+"""Alembic's folder. Run it with `projections.migrate.upgrade(url)`; a published revision never changes."""

@@ -1,0 +1,179 @@
+"""Rows and offsets in one transaction: a batch counts if, and only if, nobody moved its partitions meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import Connection, Engine, Update, create_engine, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DataError
+
+from projections import metrics
+from projections.merge import Row, write_rows
+from projections.projectors import UPSERTS, rows_for
+from projections.records import Record
+from projections.tables import OFFSETS, PROBLEMS
+
+PROJECTION = "main"
+"""The name under which this set of tables keeps its offsets."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, order=True)
+class Source:
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A record that can't be projected, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What was read of one partition from `start` on. `next_offset` is one past its last record."""
+
+    source: Source
+    start: int
+    records: tuple[Record | Problem, ...]
+
+    @property
+    def next_offset(self) -> int:
+        return self.records[-1].offset + 1
+
+
+class Conflict(Exception):
+    """Another runner moved this partition: its rows are in the tables already."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(f"{source.topic}/{source.partition}")
+        self.source = source
+
+
+def engine_of(url: str) -> Engine:
+    """An engine whose waits are bounded: 5 s to connect, 30 s for a statement."""
+    options = {"connect_timeout": 5, "options": "-c statement_timeout=30000 -c lock_timeout=20000"}
+    return create_engine(url, pool_size=2, max_overflow=0, pool_pre_ping=True, connect_args=options)
+
+
+class Store:
+    """The tables of one projection. Raises sqlalchemy's OperationalError while PostgreSQL is out of reach."""
+
+    def __init__(self, engine: Engine, projection: str = PROJECTION) -> None:
+        self._engine = engine
+        self._projection = projection
+
+    def offsets(self, beginnings: Mapping[Source, int]) -> dict[Source, int]:
+        """The next offset of each partition; one that was never read starts at its given beginning."""
+        with self._engine.begin() as connection:
+            for source, beginning in sorted(beginnings.items()):
+                row = {"topic": source.topic, "partition": source.partition, "next_offset": beginning}
+                connection.execute(insert(OFFSETS).values(projection=self._projection, **row).on_conflict_do_nothing())
+            query = select(OFFSETS.c.topic, OFFSETS.c.partition, OFFSETS.c.next_offset)
+            rows = connection.execute(query.where(OFFSETS.c.projection == self._projection)).all()
+        known = {Source(topic, partition): next_offset for topic, partition, next_offset in rows}
+        return {source: known[source] for source in beginnings}
+
+    def apply(self, batches: Sequence[Batch]) -> None:
+        """Write the rows of all batches and move their offsets, or do neither. Raises Conflict."""
+        with metrics.BATCH.time():
+            self._apply(sorted(batches, key=lambda batch: batch.source))
+        for batch in batches:
+            metrics.APPLIED.labels(batch.source.topic).inc(len(batch.records))
+
+    def note(self, lags: Mapping[Source, int]) -> None:
+        """Write down that the runner lives, and how many records it has yet to read."""
+        now = time.time_ns() // 1_000_000
+        with self._engine.begin() as connection:
+            for source, lag in sorted(lags.items()):
+                connection.execute(self._row(source).values(lag=lag, looked_ms=now))
+
+    def _apply(self, batches: Sequence[Batch]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                self._write(connection, batches)
+        except DataError as error:
+            for smaller in _halves(batches, error):
+                self._apply(smaller)
+
+    def _write(self, connection: Connection, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            self._move(connection, batch)
+        everything = [item for batch in batches for item in batch.records]
+        problems = [item for item in everything if isinstance(item, Problem)]
+        write_rows(connection, _rows(item for item in everything if isinstance(item, Record)), UPSERTS)
+        for problem in problems:
+            _set_aside(connection, problem)
+
+    def _move(self, connection: Connection, batch: Batch) -> None:
+        change = self._row(batch.source).where(OFFSETS.c.next_offset == batch.start)
+        values = {"next_offset": batch.next_offset, "record_ms": batch.records[-1].timestamp_ms}
+        if connection.execute(change.values(**values)).rowcount != 1:
+            raise Conflict(batch.source)
+
+    def _row(self, source: Source) -> Update:
+        return update(OFFSETS).where(
+            OFFSETS.c.projection == self._projection,
+            OFFSETS.c.topic == source.topic,
+            OFFSETS.c.partition == source.partition,
+        )
+
+
+def _rows(records: Iterable[Record]) -> Iterable[Row]:
+    for record in records:
+        yield from rows_for(record)
+
+
+def _halves(batches: Sequence[Batch], error: DataError) -> Sequence[Sequence[Batch]]:
+    """Cut down to the one record that PostgreSQL refuses, so that it stops nobody else; that one becomes a problem."""
+    if len(batches) > 1:
+        middle = len(batches) // 2
+        return batches[:middle], batches[middle:]
+    [batch] = batches
+    if len(batch.records) > 1:
+        middle = len(batch.records) // 2
+        first = Batch(batch.source, batch.start, batch.records[:middle])
+        return [first], [Batch(batch.source, first.next_offset, batch.records[middle:])]
+    [record] = batch.records
+    if isinstance(record, Problem):
+        raise error
+    problem = Problem(
+        record.topic, record.partition, record.offset, record.timestamp_ms, record.event.event_id, str(error.orig)
+    )
+    return [[Batch(batch.source, batch.start, (problem,))]]
+
+
+def _set_aside(connection: Connection, problem: Problem) -> None:
+    log.error(
+        "record set aside",
+        topic=problem.topic,
+        partition=problem.partition,
+        offset=problem.offset,
+        reason=problem.reason,
+        next="the tables lack it until a rebuild with a reader that understands it",
+    )
+    metrics.PROBLEMS.labels(problem.topic).inc()
+    values = {
+        "topic": problem.topic,
+        "partition": problem.partition,
+        "offset": problem.offset,
+        "record_ms": problem.timestamp_ms,
+        "key": problem.key.replace("\x00", "\ufffd"),
+        "reason": problem.reason.replace("\x00", "\ufffd"),
+        "next": "the tables lack it until a rebuild with a reader that understands it",
+    }
+    connection.execute(insert(PROBLEMS).values(**values).on_conflict_do_nothing())
