@@ -17,40 +17,10 @@ from typing import Any
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.watch.patterns import BadPattern, Pattern, compile_pattern
 
-SIGNATURE_KEYS = frozenset(
-    [
-        "id",
-        "pattern",
-        "at_start",
-        "unless",
-        "class",
-        "scope",
-        "remedy",
-        "role",
-        "precedence",
-        "detail",
-        "examples",
-        "counter_examples",
-        "source",
-    ]
-)
-FORMAT_KEYS = frozenset(
-    [
-        "framework",
-        "step",
-        "seconds_per_step",
-        "milliseconds_per_step",
-        "steps_per_second",
-        "loss",
-        "saved",
-        "loaded",
-        "source",
-        "step_examples",
-        "saved_examples",
-        "loaded_examples",
-        "counter_examples",
-    ]
-)
+SIGNATURE_KEYS = {"id", "pattern", "at_start", "unless", "class", "scope", "remedy", "role", "precedence", "detail"}
+FORMAT_KEYS = {"framework", "step", "saved", "loaded", "step_examples", "saved_examples", "loaded_examples", "loss"}
+VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
+COMMON_KEYS = {"examples", "counter_examples", "source"}
 
 
 class BadPack(ValueError):
@@ -59,7 +29,7 @@ class BadPack(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """What one kind of fault prints."""
+    """What one kind of fault prints. One of class `benign_noise` makes a line silent that others would match."""
 
     id: str
     pattern: Pattern
@@ -142,7 +112,7 @@ def _documents(folders: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
-    read = _Entry(file, f"signature {entry.get('id', '(without id)')}", entry, SIGNATURE_KEYS)
+    read = _Entry(file, f"signature {entry.get('id', '(without id)')}", entry, SIGNATURE_KEYS | COMMON_KEYS)
     at_start = read.flag("at_start")
     pattern = read.pattern("pattern", at_start=at_start)
     precedence = entry.get("precedence", 50)
@@ -173,7 +143,9 @@ def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
 
 
 def _format(file: str, entry: Mapping[str, Any]) -> Format:
-    read = _Entry(file, f"format {entry.get('framework', '(without framework)')}", entry, FORMAT_KEYS)
+    read = _Entry(
+        file, f"format {entry.get('framework', '(without framework)')}", entry, FORMAT_KEYS | VALUE_KEYS | COMMON_KEYS
+    )
 
     def part(name: str) -> FormatPart | None:
         if name not in entry:
@@ -208,7 +180,7 @@ class _Entry:
     file: str
     name: str
     body: Mapping[str, Any]
-    allowed: frozenset[str]
+    allowed: set[str]
 
     def __post_init__(self) -> None:
         unknown = self.body.keys() - self.allowed

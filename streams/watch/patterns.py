@@ -27,6 +27,14 @@ class BadPattern(ValueError):
 
 
 @dataclass(frozen=True)
+class Captured:
+    """Where in the line a match begins, and what its groups hold (only those that took part)."""
+
+    start: int
+    groups: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Pattern:
     """A pattern that both engines took."""
 
@@ -35,13 +43,17 @@ class Pattern:
     groups: tuple[str, ...]
     compiled: Any = field(repr=False, compare=False)
 
-    def search(self, line: bytes) -> dict[str, str] | None:
-        """Return what the groups hold in a line (only those that took part), or None where it does not match."""
+    def search(self, line: bytes) -> Captured | None:
+        """Find it in one line; None where it does not match."""
         match = self.compiled.search(line)
         if match is None:
             return None
-        found = match.groupdict()
-        return {name.decode(): text.decode("utf-8", "replace") for name, text in found.items() if text is not None}
+        groups = {
+            name.decode(): text.decode("utf-8", "replace")
+            for name, text in match.groupdict().items()
+            if text is not None
+        }
+        return Captured(match.start(), groups)
 
 
 def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:

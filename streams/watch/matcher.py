@@ -1,0 +1,143 @@
+"""Finds faults, steps and checkpoints in a block of lines.
+
+hyperscan looks at the whole block with all patterns at once and says where candidates end; only those lines are cut
+out and given to RE2. A quiet block costs one pass of hyperscan and nothing else. Linear in the block's size whatever
+it holds: NULs, bytes that are not UTF-8, one endless line.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from schemas.vocabulary import FaultClass
+from streams.watch.packs import Format, Packs, Signature
+from streams.watch.patterns import database
+from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
+
+# RE2 is given at most this much of a line, around the first candidate.
+LINE_BYTES = 64 * 1024
+ANSI = re.compile(rb"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A signature that a line matches, what its captures say, and where in the line the match begins."""
+
+    signature: Signature
+    detail: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A line of a block that says something."""
+
+    start: int
+    """Byte offset of the line in the block."""
+    line: bytes
+    """Without its end and without colours, at most LINE_BYTES of it."""
+    fault: Fault | None
+    progress: Step | None
+    saved: Checkpoint | None
+    loaded: Checkpoint | None
+
+    @property
+    def at(self) -> int:
+        """Where in `line` the first match begins."""
+        parts = (self.fault, self.progress, self.saved, self.loaded)
+        return min(part.at for part in parts if part is not None)
+
+
+class Matcher:
+    """All patterns of all packs, compiled once. Safe to share between threads."""
+
+    def __init__(self, packs: Packs) -> None:
+        self._signatures = sorted(packs.signatures, key=lambda signature: -signature.precedence)
+        self._formats = packs.formats
+        expressions = [signature.pattern.expression for signature in self._signatures]
+        self._format_of: dict[int, Format] = {}
+        for known in packs.formats:
+            for part in (known.step, known.saved, known.loaded):
+                if part is not None:
+                    self._format_of[len(expressions)] = known
+                    expressions.append(part.pattern.expression)
+        self._database = database(expressions)
+
+    def scan(self, block: bytes) -> list[Found]:
+        """Return the lines of a block that say something, in their order."""
+        text = block.replace(b"\r", b"\n") if b"\r" in block else block
+        removed: list[tuple[int, int]] = []
+        if b"\x1b" in text:
+            text, removed = _without_colours(text)
+        found = []
+        for start, line, candidates in self._candidates(text):
+            if removed:
+                start += removed[bisect_right(removed, start, key=lambda cut: cut[0]) - 1][1]
+            one = self._read(start, line, candidates)
+            if one is not None:
+                found.append(one)
+        return found
+
+    def _candidates(self, text: bytes) -> Iterator[tuple[int, bytes, set[int]]]:
+        """Give each line in which hyperscan found something: where it starts, its text, and which patterns."""
+        hits: list[tuple[int, int]] = []
+        self._database.scan(
+            text, match_event_handler=lambda number, _low, to, _flags, _context: hits.append((to, number))
+        )
+        hits.sort()
+        position = 0
+        while position < len(hits):
+            to = hits[position][0]
+            start = text.rfind(b"\n", 0, to - 1) + 1
+            end = text.find(b"\n", to - 1)
+            end = len(text) if end < 0 else end
+            candidates: set[int] = set()
+            while position < len(hits) and hits[position][0] <= end + 1:
+                candidates.add(hits[position][1])
+                position += 1
+            low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
+            yield start, text[low : min(end, low + LINE_BYTES)], candidates
+
+    def _read(self, start: int, line: bytes, candidates: set[int]) -> Found | None:
+        progress: Step | None = None
+        saved: Checkpoint | None = None
+        loaded: Checkpoint | None = None
+        numbers = sorted(candidates)
+        for known in dict.fromkeys(self._format_of[number] for number in numbers if number in self._format_of):
+            progress = progress or read_step(known, line)
+            saved = saved or read_checkpoint(known.framework, known.saved, line)
+            loaded = loaded or read_checkpoint(known.framework, known.loaded, line)
+        fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)])
+        if fault is None and progress is None and saved is None and loaded is None:
+            return None
+        return Found(start, line, fault, progress, saved, loaded)
+
+    @staticmethod
+    def _fault(line: bytes, signatures: list[Signature]) -> Fault | None:
+        """The weightiest signature that matches; none if that one says that the line means nothing."""
+        for signature in signatures:
+            captured = signature.pattern.search(line)
+            if captured is None or (signature.unless is not None and signature.unless.search(line) is not None):
+                continue
+            if signature.fault_class is FaultClass.BENIGN_NOISE:
+                return None
+            groups = dict.fromkeys(signature.pattern.groups, "") | captured.groups
+            return Fault(signature, signature.detail.format_map(groups), captured.start)
+        return None
+
+
+def _without_colours(text: bytes) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return the text without colour codes, and (offset in it, bytes removed before) for each piece."""
+    pieces: list[bytes] = []
+    removed: list[tuple[int, int]] = [(0, 0)]
+    low = kept = 0
+    for code in ANSI.finditer(text):
+        pieces.append(text[low : code.start()])
+        kept += code.start() - low
+        low = code.end()
+        removed.append((kept, low - kept))
+    pieces.append(text[low:])
+    return b"".join(pieces), removed

@@ -1,0 +1,86 @@
+"""Reads a training step, a finished save and a resumed checkpoint out of one line of a known format."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from streams.watch.packs import Format, FormatPart
+from streams.watch.patterns import Captured, Pattern
+
+# More digits are no step counter, and would not fit the event.
+MOST_DIGITS = 18
+
+
+@dataclass(frozen=True)
+class Step:
+    """The training loop moved. `at`: where in the line the match begins."""
+
+    framework: str
+    step: int
+    total_steps: int | None
+    seconds_per_step: float | None
+    loss: float | None
+    at: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A save that is complete, or a checkpoint that was loaded; `step` is None where the line names none."""
+
+    framework: str
+    step: int | None
+    path: str | None
+    at: int
+
+
+def read_step(known: Format, line: bytes) -> Step | None:
+    """Return the step that a line of this format reports, or None where it is no step line."""
+    captured = known.step.pattern.search(line)
+    step = None if captured is None else _whole(captured.groups.get("step"))
+    if captured is None or step is None:
+        return None
+    return Step(
+        framework=known.framework,
+        step=step,
+        total_steps=_whole(captured.groups.get("total")),
+        seconds_per_step=_seconds(known, line),
+        loss=_value(known.loss, line),
+        at=captured.start,
+    )
+
+
+def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Checkpoint | None:
+    """Return the checkpoint that a line of this part reports, or None."""
+    captured: Captured | None = None if part is None else part.pattern.search(line)
+    if captured is None:
+        return None
+    return Checkpoint(framework, _whole(captured.groups.get("step")), captured.groups.get("path"), captured.start)
+
+
+def _seconds(known: Format, line: bytes) -> float | None:
+    seconds = _value(known.seconds_per_step, line)
+    if seconds is not None:
+        return seconds
+    milliseconds = _value(known.milliseconds_per_step, line)
+    if milliseconds is not None:
+        return milliseconds / 1000
+    rate = _value(known.steps_per_second, line)
+    return 1 / rate if rate else None
+
+
+def _value(pattern: Pattern | None, line: bytes) -> float | None:
+    """The group `value` as a finite number."""
+    captured = None if pattern is None else pattern.search(line)
+    if captured is None:
+        return None
+    try:
+        value = float(captured.groups.get("value", "").replace(",", ""))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _whole(text: str | None) -> int | None:
+    digits = "" if text is None else text.partition(".")[0].replace(",", "")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS else None
