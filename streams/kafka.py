@@ -1,0 +1,163 @@
+"""Kafka as every room uses it: one way to produce, and one way to read a topic whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from schemas.codec import Codec, Encoded
+from schemas.topics import PARTITIONER, Topic
+
+REQUEST_TIMEOUT_S = 10.0
+POLL_S = 0.2
+
+
+class KafkaUnavailable(RuntimeError):
+    """Kafka did not answer within the time allowed; the message names the address."""
+
+
+def producer(bootstrap: str, client_id: str, **extra: str | int | float | bool) -> Producer:
+    """Return an idempotent producer with the one partitioner. `extra` adds librdkafka settings."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "enable.idempotence": True,
+            "acks": "all",
+            "partitioner": PARTITIONER,
+            "linger.ms": 2,
+            "compression.type": "lz4",
+        }
+        | extra
+    )
+
+
+def reader(bootstrap: str, client_id: str, *, committed: bool = True) -> Consumer:
+    """Return a consumer without a group: it is assigned by hand and commits nothing."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "group.id": f"{client_id}-ungrouped",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "fetch.wait.max.ms": 50,
+        }
+    )
+
+
+def stable_ends(consumer: Consumer, topic: Topic) -> dict[int, int]:
+    """Return the ends of the partitions that hold anything, asked from the broker.
+
+    An end is the last stable offset under read_committed. Raises KafkaUnavailable.
+    """
+    ends = {}
+    for partition in range(topic.partitions):
+        try:
+            low, high = consumer.get_watermark_offsets(
+                TopicPartition(topic.name, partition), timeout=REQUEST_TIMEOUT_S, cached=False
+            )
+        except KafkaException as error:
+            raise KafkaUnavailable(f"{topic.name}/{partition}: {error.args[0].str()}") from error
+        if high > low:
+            ends[partition] = high
+    return ends
+
+
+class TopicView:
+    """A topic read whole: every record goes to `take`, in each partition's order, first to the stable end, then on.
+
+    `take` gets every message with its value, tombstones included. Not thread-safe.
+    """
+
+    def __init__(self, consumer: Consumer, topics: tuple[Topic, ...], take: Callable[[Message], None]) -> None:
+        self._consumer = consumer
+        self._topics = topics
+        self._take = take
+        consumer.assign([TopicPartition(t.name, p, 0) for t in topics for p in range(t.partitions)])
+
+    def read_to_stable_end(self, *, timeout_s: float = 60.0) -> None:
+        """Read until the stable end as it is now. Raises KafkaUnavailable after `timeout_s` seconds."""
+        ends = {(t.name, p): end for t in self._topics for p, end in stable_ends(self._consumer, t).items()}
+        deadline = time.monotonic() + timeout_s
+        while self._behind(ends):
+            self.poll(POLL_S)
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f"the stable end was not reached within {timeout_s:g} s: {self._behind(ends)}")
+
+    def poll(self, timeout_s: float) -> int:
+        """Take what is there, waiting at most `timeout_s` seconds for the first record; return how many were taken."""
+        taken = 0
+        for message in messages(self._consumer, timeout_s):
+            self._take(message)
+            taken += 1
+        return taken
+
+    def _behind(self, ends: dict[tuple[str, int], int]) -> list[str]:
+        at = self._consumer.position([TopicPartition(name, partition) for name, partition in ends])
+        return [
+            f"{place.topic}/{place.partition}"
+            for place in at
+            if ends[place.topic, place.partition] > max(place.offset, 0)
+        ]
+
+
+def messages(consumer: Consumer, timeout_s: float, limit: int = 1000) -> Iterator[Message]:
+    """Yield what is there, waiting at most `timeout_s` seconds. Raises KafkaException for a fatal error only."""
+    for message in consumer.consume(limit, timeout_s):
+        error = message.error()
+        if error is None:
+            yield message
+        elif error.fatal() or error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+            raise KafkaException(error)
+
+
+def decode(codec: Codec, message: Message) -> Any:
+    """Return the event in a message that has a value. Raises what Codec.decode raises."""
+    value = message.value()
+    if value is None:
+        raise ValueError("a tombstone has no event")
+    return codec.decode(value, message.headers())
+
+
+def place(message: Message) -> tuple[str, int, int]:
+    """Topic, partition and offset of a consumed message."""
+    return message.topic() or "", message.partition() or 0, message.offset() or 0
+
+
+def recorded_ms(message: Message) -> int:
+    """The record's timestamp. In the journal it is the broker's; a producer's time there would be no order."""
+    kind, timestamp = message.timestamp()
+    if kind != TIMESTAMP_LOG_APPEND_TIME:
+        raise ValueError(f"{message.topic()} does not have LogAppendTime: make it with `recovery topics create`")
+    return int(timestamp)
+
+
+def send(to: Producer, topic: Topic, key: str, encoded: Encoded, on_delivery: Any = None) -> None:
+    """Produce one event, making room first where the queue is full."""
+    while True:
+        try:
+            to.produce(
+                topic.name,
+                key=key.encode(),
+                value=encoded.value,
+                headers=list(encoded.headers),
+                on_delivery=on_delivery,
+            )
+        except BufferError:
+            to.poll(POLL_S)
+        else:
+            to.poll(0)
+            return
