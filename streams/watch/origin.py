@@ -1,0 +1,54 @@
+"""Which node and which rank printed a line, by what launchers and programs put before it.
+
+A node is only ever one of those allocated to the attempt: anything else that looks like a host name is not believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+HEAD_BYTES = 160
+# Whole words at the start, after the brackets and prefixes of launchers: `node2: `, `[node2] `,
+# `node2:4311:4400 [1]`, `node2 rank 3: `, `2026-08-01T10:00:00 node2 kernel: `, `[1,0]<stdout>:node2:…`.
+_TOKENS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MOST_TOKENS = 12
+_AFTER_NODE = re.compile(rb"(?:\]|:|:\d+:\d+ \[|\.[A-Za-z0-9.-]*[:\] ]| rank \d| kernel: | slurmstepd| \[)")
+_BEFORE_NODE = re.compile(rb"(?:^|[\s\[:>|])$")
+_RANK = re.compile(rb"(?i)(?:\[|\b)(?:rank|default)[ :]{0,2}(\d{1,7})\b|^\s*(\d{1,7}): |^\[\d+,(\d{1,7})\]<std")
+_SPEAKS_OF = re.compile(rb"(?i)(?:srun: error: |failed on node |Node failure on )$")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who printed a line; None where it does not say."""
+
+    node: str | None
+    rank: int | None
+
+
+def origin_of(line: bytes, nodes: Collection[str]) -> Origin:
+    """Read the line's prefix. `nodes` are the attempt's allocated nodes, as the scheduler names them."""
+    head = line[:HEAD_BYTES]
+    return Origin(_node(head, nodes), _rank(head))
+
+
+def _node(head: bytes, nodes: Collection[str]) -> str | None:
+    short = {name.partition(".")[0]: name for name in nodes}
+    for count, match in enumerate(_TOKENS.finditer(head)):
+        if count >= _MOST_TOKENS:
+            break
+        token = match.group().decode()
+        name = token if token in nodes else short.get(token) or short.get(token.partition(".")[0])
+        if name is None or not _BEFORE_NODE.search(head[: match.start()]):
+            continue
+        if _SPEAKS_OF.search(head[: match.start()]) or not _AFTER_NODE.match(head[match.end() :]):
+            continue
+        return name
+    return None
+
+
+def _rank(head: bytes) -> int | None:
+    match = _RANK.search(head)
+    return None if match is None else int(next(group for group in match.groups() if group is not None))

@@ -1,0 +1,72 @@
+"""The timestamp that a log line carries, in milliseconds since the epoch.
+
+Only a stamp in the line's first bytes counts as the line's own (a date further on is something it talks about), and
+Slurm's `CANCELLED AT`. A stamp without a zone is the local time of the hosts that write; one without a year is the one
+next before the time of reading.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+# Where a line's own stamp begins at the latest, and how far the search looks at all.
+PREFIX_BYTES = 48
+HEAD_BYTES = 128
+
+_TIME = rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
+_ZONE = rb"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)\b)?"
+_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_FULL = re.compile(rb"(?<!\d)(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ]{1,2}" + _TIME + _ZONE)
+_SLURM = re.compile(rb"CANCELLED AT (?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)T" + _TIME + _ZONE)
+_SYSLOG = re.compile(rb"(?P<name>" + rb"|".join(_MONTHS) + rb") +(?P<day>\d{1,2}) " + _TIME)
+_GLOG = re.compile(rb"(?<![A-Za-z0-9])[EWIF](?P<month>\d\d)(?P<day>\d\d) " + _TIME)
+_SHORT = re.compile(rb"(?<![\d/-])(?P<month>\d\d)[/-](?P<day>\d\d) " + _TIME)
+_FORMS = (_FULL, _GLOG, _SYSLOG, _SHORT)
+_SLACK = timedelta(days=1)
+
+
+def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
+    """Return the line's own time, or None where it carries none.
+
+    `zone` is that of stamps without one (None: this machine's); `near_ms` the time of reading, for the year.
+    """
+    head = line[:HEAD_BYTES]
+    best: re.Match[bytes] | None = _SLURM.search(head)
+    if best is None:
+        found = [match for form in _FORMS if (match := form.search(head)) and match.start() <= PREFIX_BYTES]
+        best = min(found, key=lambda match: match.start(), default=None)
+    return None if best is None else _milliseconds(best.groupdict(), zone, near_ms)
+
+
+def _milliseconds(parts: dict[str, bytes | None], zone: tzinfo | None, near_ms: int) -> int | None:
+    near = datetime.fromtimestamp(near_ms / 1000, UTC)
+    try:
+        moment = datetime(
+            _number(parts.get("year")) or near.year,
+            _number(parts.get("month")) or _MONTHS.index(parts.get("name") or b"") + 1,
+            _number(parts["day"]),
+            _number(parts["hour"]),
+            _number(parts["minute"]),
+            _number(parts["second"]),
+            int((parts.get("fraction") or b"0").ljust(6, b"0")[:6]),
+        )
+        moment = _zoned(moment, parts.get("zone"), zone)
+        if parts.get("year") is None and moment > near + _SLACK:
+            moment = moment.replace(year=moment.year - 1)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None  # digits that are no date: the line carries no time
+
+
+def _zoned(moment: datetime, named: bytes | None, zone: tzinfo | None) -> datetime:
+    if named is None:
+        return moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+    if named in (b"Z", b"UTC"):
+        return moment.replace(tzinfo=UTC)
+    offset = timedelta(hours=int(named[1:3]), minutes=int(named[-2:]))
+    return (moment - offset if named[:1] == b"+" else moment + offset).replace(tzinfo=UTC)
+
+
+def _number(digits: bytes | None) -> int:
+    return int(digits) if digits else 0
