@@ -2,10 +2,13 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
+from infra.local.folder import DataFolder
+from infra.local.parts import Report
+from infra.local.supervisor import Child, ChildStatus, Supervisor
+from recovery.process import EXIT_FENCED, EXIT_SETTINGS
 from recovery.run_files import read_run_files
 from recovery.settings import Settings
 from recovery.settings_layers import CONFIG_VARIABLE, DATA_VARIABLE
@@ -13,49 +16,47 @@ from recovery.status import ProcessStatus, ask_all
 
 SINGLE = ("watch", "ask", "relay", "project", "gateway", "sac", "watchdog")
 POLL_S = 0.2
+HOPELESS_RESTARTS = 5
+LAST_WORDS = 300
 
 # The local cluster is ours alone: its jobs are admitted unless the operator says otherwise. Observed, not acted on.
-LOCAL_ADMISSION = {"sac.environment": "local", "sac.partitions": "main"}
+LOCAL_ENVIRONMENT = "local"
+LOCAL_PARTITION = "main"
 
 
 class NotReadyError(Exception):
-    """Processes did not become ready in time. The text says which, what each says, and where its log is."""
+    """Processes did not become ready. The text says which, what each says, and where its log is."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """One process to keep running: its name (that of its run file), and its command line."""
-
-    name: str
-    argv: tuple[str, ...]
-
-
-def programs(settings: Settings) -> tuple[Program, ...]:
-    """Return every process of ours, deciders once a slot."""
+def children(settings: Settings, config: Path | None) -> list[Child]:
+    """Return every process of ours, deciders once a slot, with what it needs to read the same settings as we do."""
+    env = _environment(settings, config)
     base = (sys.executable, "-m", "recovery")
     deciders = [
-        Program(f"decide-{slot}", (*base, "decide", "--slot", str(slot))) for slot in range(settings.decide.slots)
+        Child(f"decide-{slot}", (*base, "decide", "--slot", str(slot)), env) for slot in range(settings.decide.slots)
     ]
-    return (*(Program(name, (*base, name)) for name in SINGLE), *deciders)
+    return [*(Child(name, (*base, name), env) for name in SINGLE), *deciders]
 
 
-def environment(settings: Settings, config: Path | None, present: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that the processes need so that they read the same settings from wherever they start."""
-    environ = dict(present) | {DATA_VARIABLE: str(settings.data), "PYTHONUNBUFFERED": "1"}
+def _environment(settings: Settings, config: Path | None) -> Mapping[str, str]:
+    env = {DATA_VARIABLE: str(settings.data)}
     if config is not None:
-        environ[CONFIG_VARIABLE] = str(config.absolute())
-    given = {"sac.environment": settings.sac.environment, "sac.partitions": settings.sac.partitions}
-    for key, value in LOCAL_ADMISSION.items():
-        if not given[key]:
-            environ[f"RECOVERY_{key.upper().replace('.', '__')}"] = value
-    return environ
+        env[CONFIG_VARIABLE] = str(config.absolute())
+    if not settings.sac.environment:
+        env["RECOVERY_SAC__ENVIRONMENT"] = LOCAL_ENVIRONMENT
+    if not settings.sac.partitions:
+        env["RECOVERY_SAC__PARTITIONS"] = LOCAL_PARTITION
+    return env
 
 
-def wait_ready(
-    data: Path, names: set[str], timeout_s: float, report: Callable[[str], None], log_of: Callable[[str], Path]
-) -> list[ProcessStatus]:
-    """Wait until all of `names` are ready, reporting each as it is. Raises NotReadyError after `timeout_s` seconds."""
+def wait_ready(data: Path, names: set[str], timeout_s: float, report: Report) -> list[ProcessStatus]:
+    """Wait until all of `names` are ready, reporting each as it is.
+
+    Raises NotReadyError after `timeout_s` seconds, or as soon as one can't become ready: a setting of it is wrong, or
+    it ends again and again.
+    """
     deadline = time.monotonic() + timeout_s
+    supervisor = Supervisor(data)
     told: set[str] = set()
     while True:
         seen = {status.name: status for status in ask_all(read_run_files(data)) if status.running}
@@ -65,10 +66,25 @@ def wait_ready(
         told |= ready
         if ready == names:
             return [seen[name] for name in sorted(names)]
+        hopeless = [child for child in supervisor.status().children if child.name in names - ready and _hopeless(child)]
+        if hopeless:
+            wrong = (f"{child.name} ended with code {child.last_exit}, {_log(data, child.name)}" for child in hopeless)
+            raise NotReadyError("; ".join(wrong))
         if time.monotonic() > deadline:
-            wrong = [
-                f"{name}: {seen[name].health if name in seen else 'not running'} (log: {log_of(name)})"
-                for name in sorted(names - ready)
-            ]
+            said = {name: seen[name].health if name in seen else "not running" for name in sorted(names - ready)}
+            wrong = (f"{name}: {health}, {_log(data, name)}" for name, health in said.items())
             raise NotReadyError(f"not ready within {timeout_s:g} s: {'; '.join(wrong)}")
         time.sleep(POLL_S)
+
+
+def _hopeless(child: ChildStatus) -> bool:
+    if child.last_exit == EXIT_SETTINGS:
+        return True
+    return child.restarts >= HOPELESS_RESTARTS and child.last_exit != EXIT_FENCED
+
+
+def _log(data: Path, name: str) -> str:
+    """Return where the log of a process is, and its last line."""
+    path = DataFolder(data).log / f"{name}.log"
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
+    return f"log {path}: {lines[-1][:LAST_WORDS]}" if lines else f"log {path} is empty"

@@ -94,6 +94,14 @@ def read_run_files(data: Path) -> list[RunRecord]:
     return [record for record in records if record is not None]
 
 
+def forget_dead(data: Path) -> None:
+    """Remove the run files that processes left behind when they were killed."""
+    for path in run_folder(data).glob("[!.]*.json"):
+        record = _read(path)
+        if record is not None and not record.alive():
+            path.unlink(missing_ok=True)
+
+
 def _read(path: Path) -> RunRecord | None:
     """Return the record; None when it went away meanwhile or is not one of ours (another tool's, a torn disk)."""
     with suppress(OSError, ValueError, TypeError):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -44,10 +45,17 @@ def _prefixed(*prefixes: str) -> Callable[[str], str]:
     return check
 
 
+def _known_zone(value: str) -> str:
+    if value and value not in available_timezones():
+        raise ValueError("must be the name of a time zone, such as UTC or Europe/Berlin")
+    return value
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 HttpUrl = Annotated[str, AfterValidator(_prefixed("http://", "https://"))]
 PostgresUrl = Annotated[str, AfterValidator(_prefixed("postgresql+psycopg://"))]
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
@@ -134,6 +142,15 @@ class WatchSettings(Section):
     poll_s: Seconds = Field(default=0.1, description="Seconds between two looks at a file that had nothing new.")
     packs: Annotated[tuple[Folder, ...], BeforeValidator(_split)] = Field(
         default=(), description="Folders with signature and format packs of the site, read after the shipped ones."
+    )
+    time_zone: TimeZone = Field(
+        default="", description="Zone of timestamps that name none, such as Europe/Berlin; empty: this machine's."
+    )
+    clock_skew_s: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=2, description="Seconds by which the clocks of nodes, the scheduler and this machine may differ."
+    )
+    hold_back_s: Seconds = Field(
+        default=60, description="Seconds that a line waits for the news whose it is, before it is parked."
     )
 
 

@@ -24,15 +24,18 @@ class Lag:
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """One process of ours. `health` is `ready`, or plain words for what is wrong; `started_ms` since the epoch."""
+    """One process of ours. `health` is `ready`, or plain words for what is wrong; `started_ms` since the epoch.
+
+    `pid`, `started_ms` and `url` are None where they are not known.
+    """
 
     name: str
-    pid: int
+    pid: int | None
     running: bool
     ready: bool
     health: str
-    started_ms: int
-    url: str
+    started_ms: int | None
+    url: str | None
     addresses: dict[str, str] = field(default_factory=dict)
     lag: tuple[Lag, ...] = ()
 

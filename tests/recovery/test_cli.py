@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,11 +52,13 @@ def test_help_loads_no_room() -> None:
 
 def test_help_comes_at_once(tmp_path: Path) -> None:
     def seconds() -> float:
-        began = time.perf_counter()
+        """Processor time, not the clock's: other tests may run beside."""
+        before = os.times()
         recovery("--help", cwd=tmp_path)
-        return time.perf_counter() - began
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
 
-    assert min(seconds() for _ in range(5)) < 0.3
+    assert min(seconds() for _ in range(3)) < 0.3
 
 
 def test_a_wrong_setting_is_one_line_on_stderr_and_code_2(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Brings the whole thing up on this machine, and takes it down: what `recovery up` and `recovery down` do."""
+
+from pathlib import Path
+
+from sqlalchemy.exc import OperationalError
+
+from infra.local.parts import Report, StackError
+from infra.local.stack import Stack
+from infra.local.supervisor import Supervisor
+from projections.migrate import upgrade
+from recovery.launch import NotReadyError, children, wait_ready
+from recovery.run_files import forget_dead
+from recovery.settings import Settings, load_settings
+from recovery.topics import TopicsError, create_topics
+from schemas.registry import RegistryError, require_compatibility
+
+READY_TIMEOUT_S = 90.0
+
+
+class BringUpError(Exception):
+    """Something did not start. What did is left running for a look; `bring_down` ends it."""
+
+
+def bring_up(config: Path | None, report: Report) -> Settings:
+    """Start the stack and every process of ours, wait until all are ready, and return the settings in force.
+
+    Processes of an earlier call are ended and started anew. `report` gets a sentence of progress at a time, from any
+    thread. Raises BringUpError, and SettingsError.
+    """
+    before = load_settings(config)
+    try:
+        Stack(before.data).start(report)
+        settings = load_settings(config)  # the stack's addresses are known now
+        _prepare(settings, report)
+        started = children(settings, config)
+        supervisor = Supervisor(settings.data)
+        supervisor.stop()
+        forget_dead(settings.data)
+        supervisor.start(started, report)
+        wait_ready(settings.data, {child.name for child in started}, READY_TIMEOUT_S, report)
+    except (StackError, TopicsError, RegistryError, OperationalError, NotReadyError) as error:
+        raise BringUpError(str(error)) from error
+    return settings
+
+
+def _prepare(settings: Settings, report: Report) -> None:
+    """Make what processes expect to find: topics, the registry's rule, tables."""
+    created = create_topics(settings.kafka.bootstrap)
+    report(f"{len(created)} topics created" if created else "topics are as the catalogue has them")
+    require_compatibility(settings.registry.url)
+    upgrade(settings.postgres.url)
+    report("tables are current")
+
+
+def bring_down(data: Path, report: Report) -> None:
+    """End every process of ours, then the stack; its data stays. Raises BringUpError."""
+    try:
+        report("ending the processes")
+        Supervisor(data).stop()
+        forget_dead(data)
+        report("ending the stack")
+        Stack(data).stop()
+    except StackError as error:
+        raise BringUpError(str(error)) from error

@@ -1,0 +1,71 @@
+"""The whole picture of one machine: parts of the stack, and processes as the supervisor and they themselves say."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from infra.local.stack import PartStatus, Stack
+from infra.local.supervisor import ChildStatus, Supervisor
+from recovery.run_files import read_run_files
+from recovery.status import ProcessStatus, ask_all
+
+
+@dataclass(frozen=True)
+class Row:
+    """A process, and how often the supervisor had to start it again (None: another one looks after it)."""
+
+    process: ProcessStatus
+    restarts: int | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What runs on this machine in one data folder."""
+
+    data: Path
+    parts: tuple[PartStatus, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def nothing_runs(self) -> bool:
+        """Return whether neither a part nor a process is up."""
+        return not any(part.healthy for part in self.parts) and not any(row.process.running for row in self.rows)
+
+    @property
+    def well(self) -> bool:
+        """Return whether every part answers and every process is ready, and there are some."""
+        return bool(self.rows) and all(part.healthy for part in self.parts) and all(r.process.ready for r in self.rows)
+
+
+def look(data: Path) -> Overview:
+    """Ask everything in this data folder now; takes a few seconds at most."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        parts = pool.submit(Stack(data).status)
+        watched = {child.name: child for child in Supervisor(data).status().children}
+        said = ask_all(read_run_files(data))
+        return Overview(data, tuple(parts.result()), tuple(_rows(watched, said)))
+
+
+def _rows(watched: dict[str, ChildStatus], said: list[ProcessStatus]) -> list[Row]:
+    """Join by pid: of two processes of one kind, the supervisor may know one."""
+    by_pid = {status.pid: status for status in said if status.running}
+    rows = []
+    for child in watched.values():
+        own = by_pid.pop(child.pid, None) if child.pid is not None else None
+        rows.append(Row(replace(own, name=child.name) if own else _silent(child), child.restarts))
+    others = [status for status in said if status.pid in by_pid or (not status.running and status.name not in watched)]
+    return sorted([*rows, *(Row(status, None) for status in others)], key=lambda row: row.process.name)
+
+
+def _silent(child: ChildStatus) -> ProcessStatus:
+    """Return what is known of a process that has not said anything yet, or not any more."""
+    ended = "" if child.last_exit is None else f"; the last one ended with code {child.last_exit}"
+    return ProcessStatus(
+        name=child.name,
+        pid=child.pid,
+        running=child.running,
+        ready=False,
+        health=f"{'starting' if child.running else 'not running'}{ended}",
+        started_ms=None,
+        url=None,
+    )

@@ -1,0 +1,57 @@
+"""Topics on a real Kafka: made as the catalogue has them, and refused where they differ."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from infra.local.endpoints import Endpoints
+from recovery.topics import TopicsError, check_topics, create_topics
+from schemas.topics import ADVICE, CATALOGUE, JOURNAL, Topic
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def named() -> Callable[[Topic], Topic]:
+    """Give topics names of this test's own: the Kafka is shared."""
+    mark = uuid4().hex[:8]
+    return lambda topic: replace(topic, name=f"{mark}.{topic.name}")
+
+
+def test_missing_topics_are_made_once(stack: Endpoints, named: Callable[[Topic], Topic]) -> None:
+    topics = [named(topic) for topic in CATALOGUE]
+    assert create_topics(stack.kafka, topics[:2]) == [topic.name for topic in topics[:2]]
+    assert create_topics(stack.kafka, topics) == [topic.name for topic in topics[2:]]
+    assert create_topics(stack.kafka, topics) == []
+    check_topics(stack.kafka, topics)
+
+
+def test_a_topic_that_is_not_there_is_named(stack: Endpoints, named: Callable[[Topic], Topic]) -> None:
+    absent = named(JOURNAL)
+    with pytest.raises(TopicsError, match=f"lacks {absent.name}; run `recovery topics create`"):
+        check_topics(stack.kafka, [absent])
+
+
+def test_another_partition_count_is_refused(stack: Endpoints, named: Callable[[Topic], Topic]) -> None:
+    topic = named(JOURNAL)
+    create_topics(stack.kafka, [replace(topic, partitions=3)])
+    with pytest.raises(TopicsError, match=f"{topic.name} has 3 partitions, not 8"):
+        create_topics(stack.kafka, [topic])
+
+
+def test_a_journal_whose_clock_is_the_producers_is_refused(stack: Endpoints, named: Callable[[Topic], Topic]) -> None:
+    topic = named(JOURNAL)
+    create_topics(stack.kafka, [replace(topic, log_append_time=False)])
+    with pytest.raises(TopicsError, match=r"message.timestamp.type=CreateTime, not LogAppendTime"):
+        check_topics(stack.kafka, [topic])
+
+
+def test_a_topic_that_would_forget_what_it_should_keep_is_refused(
+    stack: Endpoints, named: Callable[[Topic], Topic]
+) -> None:
+    compacted = named(ADVICE)
+    create_topics(stack.kafka, [compacted])
+    with pytest.raises(TopicsError, match=r"cleanup.policy=compact, not delete"):
+        check_topics(stack.kafka, [replace(named(JOURNAL), name=compacted.name)])
