@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from quixstreams import Application, State, message_context
+from quixstreams import Application, message_context
 from quixstreams.models import Topic as QuixTopic
 from quixstreams.models.serializers.base import Serializer
 from quixstreams.models.serializers.simple_types import BytesSerializer
@@ -28,7 +28,7 @@ from schemas.registry import RegistryIds
 from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, TIMERS, Cleanup, Topic
 from streams.run.membership import watch_membership
 from streams.run.policies import PolicyDocuments
-from streams.run.worker import Incoming, Outgoing, Worker
+from streams.run.worker import Incoming, Outgoing, Store, Worker
 
 log = structlog.get_logger(__name__)
 
@@ -132,7 +132,7 @@ def _application(settings: Settings, slot: int, worker: Worker) -> Application:
     }
 
     def decide(
-        value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: State[Any]
+        value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store
     ) -> list[Outgoing]:
         place = message_context()
         record = Incoming(
