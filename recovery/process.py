@@ -139,25 +139,26 @@ def _context(process: str, settings: Settings, slot: int | None, stop: Stop) -> 
 def _signals(stop: Stop) -> Iterator[None]:
     """Turn the first SIGTERM or SIGINT into a request; give the second its default meaning back.
 
-    A handler interrupts the main thread anywhere, also where it holds a lock that a request needs. So the handler only
-    writes a byte, and a thread makes the request of it.
+    A handler interrupts the main thread anywhere, also where it holds a lock that a request needs. So the interpreter
+    writes a byte (also when a library has put its own handler in the place of ours), and a thread makes the request.
     """
     reader, writer = os.pipe()
+    os.set_blocking(writer, False)
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGTERM, signal.SIGINT)}
 
-    def handle(signum: int, _frame: FrameType | None) -> None:
+    def handle(_signum: int, _frame: FrameType | None) -> None:
         for known in before:
             signal.signal(known, signal.SIG_DFL)
-        os.write(writer, bytes([signum]))
 
     def carry() -> None:
-        signum = os.read(reader, 1)[0]
-        if signum != _NO_SIGNAL:
-            log.info("stopping", signal=signal.Signals(signum).name)
-            stop.request()
+        while (number := os.read(reader, 1)[0]) != _NO_SIGNAL:
+            if number in before and not stop.requested:
+                log.info("stopping", signal=signal.Signals(number).name)
+                stop.request()
 
     carrier = threading.Thread(target=carry, name="signals", daemon=True)
     carrier.start()
+    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for signum in before:
         signal.signal(signum, handle)
     try:
@@ -165,6 +166,7 @@ def _signals(stop: Stop) -> Iterator[None]:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+        signal.set_wakeup_fd(woken)
         os.write(writer, bytes([_NO_SIGNAL]))
         carrier.join(timeout=5)
         os.close(reader)

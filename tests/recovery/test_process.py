@@ -42,6 +42,39 @@ def test_a_signal_stops_it_cleanly_and_takes_its_run_file_away(data: Path, wish:
     assert read_run_files(data) == []
 
 
+def test_a_library_that_takes_the_signals_over_does_not_hide_the_wish_to_stop(data: Path) -> None:
+    body = """
+    import signal
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    context.announce("handlers", "replaced")
+    assert context.stop.wait(10)
+    """
+    with started(data, body) as process:
+        within_deadline(lambda: True if record_of(data, process).addresses else None)
+        process.terminate()
+        code, log = ended(process)
+    assert code == EXIT_CLEAN
+    assert [line["event"] for line in log] == ["started", "stopping", "stopped"]
+
+
+def test_what_asked_to_be_called_is_called_when_it_should_stop(data: Path) -> None:
+    body = """
+    import threading
+    called = threading.Event()
+    context.stop.on_request(called.set)
+    context.announce("callback", "set")
+    assert called.wait(10)
+    assert context.stop.requested
+    late = threading.Event()
+    context.stop.on_request(late.set)
+    assert late.is_set()
+    """
+    with started(data, body) as process:
+        within_deadline(lambda: True if record_of(data, process).addresses else None)
+        process.terminate()
+        assert ended(process)[0] == EXIT_CLEAN
+
+
 def test_a_second_signal_ends_a_process_that_does_not_stop(data: Path) -> None:
     with started(data, "    while True: time.sleep(0.05)") as process:
         record_of(data, process)
