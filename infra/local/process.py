@@ -31,8 +31,6 @@ class Process:
         if stat is None or stat.started != self.started:
             return False
         if stat.state == "Z":
-            with contextlib.suppress(ChildProcessError):  # not our child: whoever started it reaps it
-                os.waitpid(self.pid, os.WNOHANG)
             return False
         # endswith, as a launcher such as setpriv (or an interpreter) may stand before the arguments
         return _command_line(self.pid)[-len(self.argv) :] == self.argv
@@ -57,6 +55,8 @@ class Process:
         if stat is None or stat.started == self.started:  # else the number was given to a stranger
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # not our child: whoever started it reaps it
+            os.waitpid(self.pid, os.WNOHANG)
 
     def wait(self, seconds: float) -> bool:
         """Whether it was gone within `seconds`."""

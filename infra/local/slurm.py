@@ -17,7 +17,7 @@ from infra.local.accounting_db import AccountingDb
 from infra.local.apt import ensure_slurm, search_path
 from infra.local.daemon import Daemon
 from infra.local.folder import DataFolder
-from infra.local.job_processes import end_job_processes
+from infra.local.leftovers import kill_all_with
 from infra.local.parts import Report
 from infra.local.ports import Ports
 from infra.local.slurm_config import NODES, ClusterLayout, slurm_conf, slurmdbd_conf
@@ -66,7 +66,9 @@ class Slurm:
     def stop(self) -> None:
         if self._slurmctld.running():
             self._cancel_running_jobs()
-        end_job_processes(self._conf)
+        # Steps and what they run live in sessions of their own and outlive slurmd; daemons have no SLURM_JOB_ID.
+        kill_all_with("SLURM_CONF", str(self._conf), program="slurmstepd")
+        kill_all_with("SLURM_CONF", str(self._conf), also="SLURM_JOB_ID")
         for daemon in self._nodes.values():
             daemon.stop(seconds=STOP_SECONDS)
         self._slurmctld.stop(seconds=STOP_SECONDS)

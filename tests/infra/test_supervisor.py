@@ -1,0 +1,131 @@
+"""The supervisor keeps our processes running, backs off, and leaves nothing behind."""
+
+import itertools
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.local.process import Process
+from infra.local.supervisor import Child, ChildStatus, Supervisor
+from tests.infra.cluster import wait_for
+
+SLEEPER = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path)
+    yield supervisor
+    supervisor.stop()
+
+
+def child(supervisor: Supervisor, name: str) -> ChildStatus:
+    return next(status for status in supervisor.status().children if status.name == name)
+
+
+def running(supervisor: Supervisor, name: str) -> Process:
+    """Waits until the child runs."""
+    wait_for(lambda: any(status.name == name and status.running for status in supervisor.status().children))
+    process = child(supervisor, name).process
+    assert process is not None
+    return process
+
+
+def own_process(supervisor: Supervisor, tmp_path: Path) -> Process:
+    assert supervisor.status().running
+    process = Process.load(tmp_path / "run" / "supervisor-process.json")
+    assert process is not None
+    return process
+
+
+def test_a_killed_child_is_started_again_and_the_others_left_alone(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.start([Child("one", SLEEPER), Child("two", SLEEPER)], print)
+    one, two = running(supervisor, "one"), running(supervisor, "two")
+    wait_for(lambda: (tmp_path / "log" / "one.log").read_text() == "up\n")
+    one.send(signal.SIGKILL)
+    wait_for(lambda: child(supervisor, "one").restarts == 1 and child(supervisor, "one").running)
+
+    assert child(supervisor, "one").last_exit == -signal.SIGKILL
+    assert running(supervisor, "one") != one
+    assert running(supervisor, "two") == two
+    wait_for(lambda: (tmp_path / "log" / "one.log").read_text() == "up\nup\n")
+
+
+def test_a_child_that_fails_at_once_is_tried_more_and_more_rarely(supervisor: Supervisor, tmp_path: Path) -> None:
+    failing = (sys.executable, "-c", "import time; print(time.time()); raise SystemExit(3)")
+    supervisor.start([Child("failing", failing)], print)
+    wait_for(lambda: child(supervisor, "failing").restarts >= 4)
+
+    assert child(supervisor, "failing").last_exit == 3
+    starts = [float(line) for line in (tmp_path / "log" / "failing.log").read_text().split()][:4]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
+    assert gaps[0] >= 0.2
+    assert gaps[1] >= 0.4
+    assert gaps[2] >= 0.8
+
+
+def test_a_program_that_is_not_there_is_said_in_its_log_and_tried_again(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.start([Child("absent", ("/no/such/program",))], print)
+    wait_for(lambda: child(supervisor, "absent").restarts >= 1)
+
+    assert child(supervisor, "absent").last_exit == 127
+    assert "/no/such/program is not installed" in (tmp_path / "log" / "absent.log").read_text()
+
+
+def test_sigterm_ends_every_child_and_the_supervisor(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.start([Child("one", SLEEPER), Child("two", SLEEPER)], print)
+    one, two = running(supervisor, "one"), running(supervisor, "two")
+    me = own_process(supervisor, tmp_path)
+    me.send(signal.SIGTERM)
+
+    assert me.wait(15.0)
+    assert not one.alive()
+    assert not two.alive()
+    assert not supervisor.status().running
+
+
+def test_a_child_deaf_to_sigterm_is_killed(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.start([Child("deaf", (sys.executable, "-c", DEAF))], print)
+    deaf = running(supervisor, "deaf")
+    wait_for(lambda: (tmp_path / "log" / "deaf.log").read_text() == "up\n")
+    began = time.monotonic()
+    supervisor.stop()
+
+    assert not deaf.alive()
+    assert 9.0 < time.monotonic() - began < 15.0
+
+
+def test_stop_finds_the_children_of_a_killed_supervisor(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.start([Child("one", SLEEPER)], print)
+    one = running(supervisor, "one")
+    own_process(supervisor, tmp_path).send(signal.SIGKILL)
+    assert one.alive()
+    supervisor.stop()
+
+    assert not one.alive()
+    assert supervisor.status().children == ()
+
+
+def test_a_new_supervisor_ends_leftovers_also_those_that_were_not_on_record(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    supervisor.start([Child("one", SLEEPER)], print)
+    one = running(supervisor, "one")
+    own_process(supervisor, tmp_path).send(signal.SIGKILL)
+    (tmp_path / "run" / "supervisor.json").unlink()
+    supervisor.start([Child("two", SLEEPER)], print)
+
+    assert not one.alive()
+    assert [status.name for status in supervisor.status().children] == ["two"]
+
+
+def test_a_child_gets_its_environment(supervisor: Supervisor, tmp_path: Path) -> None:
+    speaker = (sys.executable, "-c", "import os, time; print(os.environ['WORD'], flush=True); time.sleep(600)")
+    supervisor.start([Child("speaker", speaker, {"WORD": "given"})], print)
+    running(supervisor, "speaker")
+    wait_for(lambda: (tmp_path / "log" / "speaker.log").read_text() == "given\n")
