@@ -28,6 +28,8 @@ class Fault:
 
     signature: Signature
     detail: str
+    node: str | None
+    """What the pattern's group `node` holds: the line names the node that failed, whoever prints it."""
     at: int
 
 
@@ -125,7 +127,9 @@ class Matcher:
             if signature.fault_class is FaultClass.BENIGN_NOISE:
                 return None
             groups = dict.fromkeys(signature.pattern.groups, "") | captured.groups
-            return Fault(signature, signature.detail.format_map(groups), captured.start)
+            return Fault(
+                signature, signature.detail.format_map(groups).strip(), captured.groups.get("node"), captured.start
+            )
         return None
 
 

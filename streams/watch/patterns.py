@@ -13,10 +13,11 @@ import hyperscan
 import re2
 
 # What launchers put before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and
-# pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), and a program's own (`[node2] `, `node2 rank 3: `).
+# pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), a time, and a program's own (`[node2] `, `node2 rank 3: `).
 _LAUNCHER = (
-    r"(?:\[(?:rank|default|task )?\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>: ?|\d+: |\[[A-Za-z][A-Za-z0-9.-]*\] |"
-    r"[A-Za-z][A-Za-z0-9.-]*: |[A-Za-z][A-Za-z0-9.-]* rank \d+: )"
+    r"(?:\[(?:rank|default|task )?\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>: ?|\d+: "
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}Z?\]? "
+    r"|\[[A-Za-z][A-Za-z0-9.-]*\] |[A-Za-z][A-Za-z0-9.-]*(?: rank \d+)?: )"
 )
 LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,3}}"
 FLAGS = hyperscan.HS_FLAG_MULTILINE

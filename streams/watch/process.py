@@ -1,0 +1,220 @@
+"""The process `recovery watch`: follows the output of jobs that run, and writes what it says as facts.
+
+It reads `recovery.jobs` for what to follow and `recovery.positions` for where it was; both to their end before the
+first line. Facts go to the journal, then the positions: after any crash the lines since are read again and give the
+same events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+import structlog
+from confluent_kafka import KafkaException
+
+from recovery.metrics import counter, gauge
+from recovery.process import ProcessContext, run_process
+from recovery.settings import Settings, SettingsError
+from schemas.bookkeeping import SourceRead
+from schemas.codec import Codec
+from schemas.registry import RegistryError, RegistryIds
+from streams.kafka import KafkaUnavailable
+from streams.sources.files import FileState
+from streams.watch.claims import Claim
+from streams.watch.events import source_of
+from streams.watch.examples import load_matcher
+from streams.watch.jobs import Jobs, read_positions
+from streams.watch.packs import BadPack, load_packs
+from streams.watch.publisher import Publisher
+from streams.watch.source import Reading, Source
+from streams.watch.throttle import Throttle
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+RETRY_S = (0.5, 1, 2, 5, 10)
+# A finished attempt's files are followed for this long after we saw its end: launchers write last words late.
+LINGER_MS = 120_000
+POSITION_MS = 1_000
+FLUSH_S = 2.0
+STOP_FLUSH_S = 10.0
+BEAT_S = 30.0
+
+SOURCES = gauge("watch_sources", "Files that are followed, by state; waiting: held back for news of its job.", "state")
+BYTES = counter("watch_read_bytes", "Bytes of job output read.")
+_STATES = (*FileState, "waiting")
+
+
+def run(settings: Settings) -> int:
+    """Run until told to stop; return the exit code."""
+    return run_process("watch", settings, _body)
+
+
+def _body(context: ProcessContext) -> None:
+    settings = context.settings
+    try:
+        matcher = load_matcher(load_packs(settings.watch.packs))
+    except BadPack as error:
+        raise SettingsError(str(error)) from error
+    bootstrap = settings.kafka.bootstrap
+    ids = _retried(context, "the schema registry", lambda: RegistryIds(settings.registry.url))
+    codec = None if ids is None else Codec(ids)
+    positions = None if codec is None else _retried(context, "Kafka", lambda: read_positions(bootstrap, codec))
+    if codec is None or positions is None:
+        return
+    reading = Reading(
+        matcher=matcher,
+        throttle=Throttle(),
+        zone=ZoneInfo(settings.watch.time_zone) if settings.watch.time_zone else None,
+        skew_ms=int(settings.watch.clock_skew_s * 1000),
+        hold_ms=int(settings.watch.hold_back_s * 1000),
+    )
+    with closing(Jobs(bootstrap, codec)) as jobs:
+        if _retried(context, "Kafka", jobs.read_to_stable_end) is None:
+            return
+        _Watch(context, jobs, Publisher(bootstrap, codec), reading, positions).follow()
+
+
+def _retried(context: ProcessContext, what: str, attempt: Callable[[], T]) -> T | None:
+    """Try until it succeeds, with back-off; None once the process is told to stop."""
+    tried = 0
+    while not context.stop.requested:
+        context.health.beat(BEAT_S * 4)
+        try:
+            return attempt()
+        except (KafkaUnavailable, KafkaException, RegistryError) as error:
+            wait_s = RETRY_S[min(tried, len(RETRY_S) - 1)]
+            tried += 1
+            context.health.not_ready(f"{what} does not answer: {error}")
+            log.warning("no answer", of=what, error=str(error), next=f"again in {wait_s:g} s")
+            context.stop.wait(wait_s)
+    return None
+
+
+class _Watch:
+    """The loop over all followed files."""
+
+    def __init__(
+        self,
+        context: ProcessContext,
+        jobs: Jobs,
+        publisher: Publisher,
+        reading: Reading,
+        positions: dict[str, SourceRead],
+    ) -> None:
+        self._context = context
+        self._jobs = jobs
+        self._publisher = publisher
+        self._reading = reading
+        self._positions = positions
+        self._sources: dict[str, Source] = {}
+        self._over_since_ms: dict[str, int] = {}
+        self._left: dict[str, Claim] = {}
+        self._reported: dict[str, str] = {}
+        self._positions_ms = 0
+
+    def follow(self) -> None:
+        """Turn until the process is told to stop; then write what is read and how far."""
+        context = self._context
+        while not context.stop.requested:
+            context.health.beat(BEAT_S)
+            if not self._turn():
+                context.stop.wait(context.settings.watch.poll_s)
+        if not (self._write_positions(STOP_FLUSH_S) and self._publisher.delivered(STOP_FLUSH_S)):
+            log.warning("facts not delivered", next="their lines are read again at the next start")
+        for source in self._sources.values():
+            source.close()
+
+    def _turn(self) -> bool:
+        """Look at every file once; return whether there is more to read at once."""
+        now_ms = time.time_ns() // 1_000_000
+        self._choose(now_ms)
+        self._publisher.poll()
+        if self._publisher.full:
+            self._context.health.not_ready("Kafka does not take what was read: reading waits")
+            self._write_positions(FLUSH_S)
+            return False
+        self._context.health.ready()
+        for path, source in self._sources.items():
+            for event in source.turn(now_ms, self._claims[path]):
+                self._publisher.write(event)
+            self._report(path, source)
+        more = any(source.more for source in self._sources.values())
+        if now_ms - self._positions_ms >= POSITION_MS:
+            self._write_positions(FLUSH_S)
+        self._count()
+        return more
+
+    def _choose(self, now_ms: int) -> None:
+        """Follow what is claimed; leave what is over, read and quiet, and what nobody claims any more."""
+        self._claims = self._jobs.claims()
+        for path, claim in self._claims.items():
+            if path not in self._sources and self._left.get(path) != claim:
+                self._sources[path] = Source(path, self._reading, self._positions.get(source_of(path)))
+                log.info("following", path=path, attempts=[str(writer.attempt) for writer in claim.writers])
+        for path, source in list(self._sources.items()):
+            known = self._claims.get(path)
+            if known is None or (known.over and self._lingered(path, now_ms) and source.finished(now_ms)):
+                self._leave(path, source, known)
+            elif not known.over:
+                self._over_since_ms.pop(path, None)
+        self._left = {path: claim for path, claim in self._left.items() if path in self._claims}
+
+    def _lingered(self, path: str, now_ms: int) -> bool:
+        return now_ms - self._over_since_ms.setdefault(path, now_ms) >= LINGER_MS
+
+    def _leave(self, path: str, source: Source, claim: Claim | None) -> None:
+        """Stop following, unless what was read can't be written down now: then at a later turn."""
+        if not self._write_positions(FLUSH_S):
+            return
+        source.close()
+        del self._sources[path]
+        self._over_since_ms.pop(path, None)
+        self._reported.pop(path, None)
+        if claim is not None:
+            self._left[path] = claim
+        self._reading.throttle.forget({writer.attempt for known in self._claims.values() for writer in known.writers})
+        log.info("left", path=path, offset=source.read_to[1])
+
+    def _write_positions(self, timeout_s: float) -> bool:
+        """Once all facts are delivered, write how far each source was read; return whether they are."""
+        now_ms = time.time_ns() // 1_000_000
+        moved = [source for source in self._sources.values() if source.read_to != self._written_to(source)]
+        if not self._publisher.delivered(timeout_s if moved else 0):
+            return False
+        for source in moved:
+            position = source.position(now_ms)
+            self._publisher.write_position(position)
+            self._positions[position.source] = position
+        self._positions_ms = now_ms
+        return True
+
+    def _written_to(self, source: Source) -> tuple[int, int]:
+        known = self._positions.get(source_of(source.path))
+        return (0, 0) if known is None else (known.epoch, known.offset)
+
+    def _report(self, path: str, source: Source) -> None:
+        """Say once that something is wrong with a file, and once that it is well again."""
+        says = source.waiting or source.problem
+        if says == self._reported.get(path, ""):
+            return
+        self._reported[path] = says
+        if source.waiting:
+            log.warning("line waits for its owner", path=path, reason=says, next="parked after watch.hold_back_s")
+        elif source.problem:
+            log.warning("file can't be read", path=path, state=source.state, problem=says, next="look again")
+        else:
+            log.info("file is read", path=path)
+
+    def _count(self) -> None:
+        states = Counter("waiting" if source.waiting else source.state for source in self._sources.values())
+        for state in _STATES:
+            SOURCES.labels(state).set(states.get(state, 0))
+        for source in self._sources.values():
+            BYTES.inc(source.bytes_read)
+            source.bytes_read = 0

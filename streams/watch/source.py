@@ -1,0 +1,237 @@
+"""One followed path: blocks of lines in, facts out, and how far that has come.
+
+Nothing here knows Kafka or a clock. A source gives facts in the order of the lines. A line whose owner is not known
+yet holds back everything after it, until the news comes or the bound is reached and the line is parked; so `position`
+never passes a line whose facts were not given.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+import structlog
+
+from schemas.bookkeeping import RecordParked, SourceRead
+from schemas.identity import AttemptId, derived_id
+from streams.sources.files import Block, FileFollower, FileState, Place
+from streams.watch.claims import Claim
+from streams.watch.events import (
+    Line,
+    LineFact,
+    fault_fact,
+    loaded_fact,
+    parked_line,
+    progress_fact,
+    saved_fact,
+    source_of,
+)
+from streams.watch.matcher import Matcher
+from streams.watch.origin import origin_of
+from streams.watch.ownership import Owner, Wait, Written, owner_of
+from streams.watch.progress import Checkpoint
+from streams.watch.stamps import stamp_ms
+from streams.watch.throttle import Throttle
+
+log = structlog.get_logger(__name__)
+
+# A file that begins anew may be a new attempt's, which the scheduler's observer tells within this time.
+SETTLE_MS = 3_000
+# The last line, without an end, is taken once its writers are over and the file was quiet for this long.
+QUIET_MS = 2_000
+# Blocks of one source in one turn: a large backlog must not keep the others waiting.
+BLOCKS_A_TURN = 16
+# How far to look for the timestamps around a line that has none.
+NEAR_BYTES, NEAR_LINES = 16_384, 50
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is the same for all sources."""
+
+    matcher: Matcher
+    throttle: Throttle
+    zone: tzinfo | None
+    skew_ms: int
+    hold_ms: int
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A line to settle, in the block that it was read in."""
+
+    line: Line
+    block: Block
+    carried_ms: int | None
+
+
+class Source:
+    """Follows one path. `turn` gives events; `position` is what may be written once they are delivered."""
+
+    def __init__(self, path: str, reading: Reading, position: SourceRead | None = None) -> None:
+        self.path = path
+        self._reading = reading
+        place = None if position is None else _place(position)
+        self._follower = FileFollower(path, place)
+        self._done = (place or Place(), None if position is None else position.line_ms)
+        self._block_end = self._done
+        self._pending: deque[_Pending] = deque()
+        self._epoch_since_ms: int | None = None
+        self._steps: dict[AttemptId, int] = {}
+        self.more = False
+        """Whether there is more to read at once."""
+        self.waiting = ""
+        """Why the source is held back; empty while it is not."""
+        self.bytes_read = 0
+
+    @property
+    def state(self) -> FileState:
+        return self._follower.state
+
+    @property
+    def problem(self) -> str:
+        return self._follower.problem
+
+    @property
+    def read_to(self) -> tuple[int, int]:
+        """Epoch and offset before which all facts were given."""
+        return self._done[0].epoch, self._done[0].offset
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._follower.close()
+
+    def finished(self, now_ms: int) -> bool:
+        """Whether nothing is left to settle, and the file is absent or has not changed for a while."""
+        quiet = self.state is not FileState.FOLLOWED or self._follower.quiet_ms(now_ms) >= QUIET_MS
+        return not self._pending and not self.more and quiet
+
+    def position(self, now_ms: int) -> SourceRead:
+        """How far all facts were given."""
+        place, line_ms = self._done
+        source = source_of(self.path)
+        return SourceRead(
+            event_id=derived_id("position", source, place.epoch, place.offset),
+            cause="",
+            source=source,
+            identity=place.identity,
+            epoch=place.epoch,
+            offset=place.offset,
+            line_no=place.line_no,
+            line_ms=line_ms,
+            read_ms=now_ms,
+        )
+
+    def turn(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
+        """Read what is new and give its facts. Give all of it to Kafka before `position` is asked for."""
+        yield from self._settle(now_ms, claim)
+        self.more = False
+        if self._pending:
+            return
+        over = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS
+        for count, block in enumerate(self._follower.look(now_ms, over=over), start=1):
+            self._take(block, now_ms)
+            yield from self._settle(now_ms, claim)
+            if self._pending or count >= BLOCKS_A_TURN:
+                self.more = not self._pending
+                return
+
+    def _take(self, block: Block, now_ms: int) -> None:
+        self.bytes_read += len(block.data)
+        place, carried_ms = self._block_end
+        if block.start.epoch != place.epoch:
+            carried_ms, self._epoch_since_ms = None, now_ms
+        line_no, counted = block.start.line_no + 1, 0
+        for found in self._reading.matcher.scan(block.data):
+            line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
+            line = Line(
+                path=self.path,
+                epoch=block.start.epoch,
+                offset=block.start.offset + found.start,
+                line_no=line_no,
+                line_ms=self._stamp(found.line, block.read_ms),
+                read_ms=block.read_ms,
+                found=found,
+            )
+            self._pending.append(_Pending(line, block, carried_ms))
+        last_ms = self._stamp_before(block.data, len(block.data), block.read_ms)
+        self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
+
+    def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
+        """Give the facts of pending lines, up to the first whose owner is not known yet."""
+        while self._pending:
+            pending = self._pending[0]
+            verdict = owner_of(
+                self._written(pending, claim, now_ms), claim.windows, shared=claim.shared, skew_ms=self._reading.skew_ms
+            )
+            if isinstance(verdict, Wait) and now_ms - pending.line.read_ms < self._reading.hold_ms:
+                self.waiting = verdict.reason
+                return
+            self._pending.popleft()
+            if isinstance(verdict, Owner):
+                yield from self._facts(pending.line, verdict.attempt, claim)
+            else:
+                yield parked_line(pending.line, verdict.reason, now_ms)
+        self.waiting = ""
+        self._done = self._block_end
+
+    def _written(self, pending: _Pending, claim: Claim, now_ms: int) -> Written:
+        line, block = pending.line, pending.block
+        after_ms = before_ms = None
+        if line.line_ms is None and (len(claim.writers) > 1 or claim.over):
+            after_ms = self._stamp_before(block.data, line.found.start, line.read_ms)
+            after_ms = pending.carried_ms if after_ms is None else after_ms
+            before_ms = self._stamp_after(block.data, line.found.start, line.read_ms)
+        since_ms = self._epoch_since_ms
+        return Written(
+            own_ms=line.line_ms,
+            after_ms=after_ms,
+            before_ms=before_ms,
+            absent_ms=block.after_ms,
+            read_ms=line.read_ms,
+            new_epoch=since_ms is not None and now_ms - since_ms < SETTLE_MS,
+        )
+
+    def _facts(self, line: Line, attempt: AttemptId, claim: Claim) -> Iterator[LineFact]:
+        found, writer, throttle = line.found, claim.writer(attempt), self._reading.throttle
+        at_ms = line.read_ms if line.line_ms is None else line.line_ms
+        if found.fault is not None:
+            origin = origin_of(found.line, writer.nodes)
+            if found.fault.node in writer.nodes:
+                origin = replace(origin, node=found.fault.node)
+            if throttle.keeps_fault(attempt, found.fault.signature.id, origin.node, origin.rank, at_ms):
+                yield fault_fact(line, attempt, found.fault, origin)
+        if found.progress is not None:
+            self._steps[attempt] = found.progress.step
+            if throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
+                yield progress_fact(line, attempt, found.progress)
+        if found.saved is not None and (step := self._step_of(found.saved, attempt)) is not None:
+            yield saved_fact(line, attempt, found.saved, step)
+        if found.loaded is not None and (step := self._step_of(found.loaded, attempt)) is not None:
+            yield loaded_fact(line, attempt, found.loaded, step)
+
+    def _step_of(self, checkpoint: Checkpoint, attempt: AttemptId) -> int | None:
+        """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""
+        step = self._steps.get(attempt) if checkpoint.step is None else checkpoint.step
+        if step is None:
+            log.warning("checkpoint of unknown step", path=self.path, attempt=attempt.key, next="not recorded")
+        return step
+
+    def _stamp(self, line: bytes, read_ms: int) -> int | None:
+        return stamp_ms(line, zone=self._reading.zone, near_ms=read_ms)
+
+    def _stamp_before(self, data: bytes, start: int, read_ms: int) -> int | None:
+        """The last timestamp among the few lines before `start`."""
+        lines = data[max(0, start - NEAR_BYTES) : start].splitlines()[-NEAR_LINES:]
+        return next((ms for line in reversed(lines) if (ms := self._stamp(line, read_ms)) is not None), None)
+
+    def _stamp_after(self, data: bytes, start: int, read_ms: int) -> int | None:
+        """The first timestamp among the few lines after the one at `start`."""
+        lines = data[start : start + NEAR_BYTES].splitlines()[1:NEAR_LINES]
+        return next((ms for line in lines if (ms := self._stamp(line, read_ms)) is not None), None)
+
+
+def _place(position: SourceRead) -> Place:
+    return Place(position.identity, position.epoch, position.offset, position.line_no)
