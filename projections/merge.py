@@ -74,9 +74,11 @@ class Upsert:
     def statement(self) -> Executable:
         """INSERT … SELECT from unnested arrays … ON CONFLICT: one text for any number of rows."""
         columns = [self.table.c[name] for name in self.columns]
-        source = func.unnest(
-            *(cast(bindparam(column.name), ARRAY(_wire_type(column))) for column in columns)
-        ).table_valued(*self.columns, name="given")
+        source = (
+            func.unnest(*(cast(bindparam(column.name), ARRAY(_wire_type(column))) for column in columns))
+            .table_valued(*self.columns, name="given")
+            .render_derived()
+        )
         chosen = [
             cast(source.c[column.name], JSONB) if isinstance(column.type, JSONB) else source.c[column.name]
             for column in columns
@@ -134,8 +136,8 @@ def _plain(value: Any) -> Any:
 
 
 def _clean(text: str | None) -> str | None:
-    """Text without NUL, which job output may hold and PostgreSQL refuses."""
-    return text.replace("\x00", "\ufffd") if text is not None and "\x00" in text else text
+    """Plain text (a word of a vocabulary is one, too) without NUL, which job output may hold and PostgreSQL refuses."""
+    return None if text is None else str(text).replace("\x00", "\ufffd")
 
 
 def _wire_type(column: Column[Any]) -> Any:

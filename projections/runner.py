@@ -138,7 +138,11 @@ class Runner:
         if time.monotonic() - self._noted_at < NOTE_EVERY_S or not self._next:
             return
         lags = {source: self._lag(source) for source in self._next}
-        self._patiently(lambda: self._store.note(lags))
+        try:
+            self._patiently(lambda: self._store.note(self._next, lags))
+        except Conflict as conflict:
+            self._step_aside(conflict.source)
+            return
         for topic in {source.topic for source in lags}:
             LAG.labels(topic, GROUP).set(sum(lag for source, lag in lags.items() if source.topic == topic))
         self._noted_at = time.monotonic()

@@ -95,12 +95,16 @@ class Store:
         for batch in batches:
             metrics.APPLIED.labels(batch.source.topic).inc(len(batch.records))
 
-    def note(self, lags: Mapping[Source, int]) -> None:
-        """Write down that the runner lives, and how many records it has yet to read."""
+    def note(self, places: Mapping[Source, int], lags: Mapping[Source, int]) -> None:
+        """Write down that the runner lives, and how many records it has yet to read. Raises Conflict, as after a
+        rebuild, where a partition no longer stands at the given place.
+        """
         now = time.time_ns() // 1_000_000
         with self._engine.begin() as connection:
-            for source, lag in sorted(lags.items()):
-                connection.execute(self._row(source).values(lag=lag, looked_ms=now))
+            for source, place in sorted(places.items()):
+                change = self._row(source).where(OFFSETS.c.next_offset == place)
+                if connection.execute(change.values(lag=lags[source], looked_ms=now)).rowcount != 1:
+                    raise Conflict(source)
 
     def _apply(self, batches: Sequence[Batch]) -> None:
         try:

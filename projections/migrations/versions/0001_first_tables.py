@@ -7,10 +7,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 revision = "0001"
 down_revision = None
 
-# An attempt with all that is known of it: the decider's view, and the scheduler's where it names the same attempt.
+# An attempt with all that is known of it: the decider's view, and the scheduler's newest look at it. A look names its
+# attempt by restart count and SubmitTime; Slurm raises the count before it rewrites the time, so the time only tells
+# the incarnation: it lies between the incarnation's beginning and the next one's.
 ATTEMPTS_VIEW = """
 CREATE VIEW attempts AS
-SELECT a.heimdall_job_id, a.cluster, a.job_id, a.incarnation, a.attempt_index, a.opened_ms, a.submit_time,
+SELECT a.heimdall_job_id, a.cluster, a.job_id, a.incarnation, a.attempt_index, a.opened_ms,
+       coalesce(l.submit_time, a.submit_time) AS submit_time,
        a.workflow_id,
        coalesce(l.name, a.name) AS name,
        coalesce(l.user_name, a.user_name) AS user_name,
@@ -28,8 +31,14 @@ SELECT a.heimdall_job_id, a.cluster, a.job_id, a.incarnation, a.attempt_index, a
        a.last_checkpoint_step, a.last_checkpoint_ms, a.loaded_checkpoint_step, a.loaded_checkpoint_ms,
        a.closed_ms
 FROM attempt_rows a
-LEFT JOIN look_rows l ON l.cluster = a.cluster AND l.job_id = a.job_id
-                     AND l.restart_count = a.attempt_index AND l.submit_time = a.submit_time
+LEFT JOIN LATERAL (
+    SELECT * FROM look_rows s
+    WHERE s.cluster = a.cluster AND s.job_id = a.job_id AND s.restart_count = a.attempt_index
+      AND s.submit_time >= a.incarnation
+      AND NOT EXISTS (SELECT 1 FROM attempt_rows n WHERE n.cluster = a.cluster AND n.job_id = a.job_id
+                      AND n.incarnation > a.incarnation AND n.incarnation <= s.submit_time)
+    ORDER BY s.looked_ms DESC, s.submit_time DESC LIMIT 1
+) l ON true
 WHERE a.opened_ms IS NOT NULL
 """
 
