@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import processes, schemas, stack, topics
+from recovery.commands import parked, processes, replay, schemas, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -34,7 +34,9 @@ def front_door(
 
 stack.register(app)
 processes.register(app)
+parked.register(app)
 topics.register(app)
+replay.register(app)
 schemas.register(app)
 
 
