@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import parked, processes, replay, schemas, stack, topics
+from recovery.commands import parked, processes, replay, schemas, settings, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-@app.callback(epilog="Start with `recovery up`. Each key of the settings file can be set as RECOVERY_<SECTION>__<KEY>.")
+@app.callback(epilog="`recovery settings` explains every setting; each can be set as RECOVERY_<SECTION>__<KEY>.")
 def front_door(
     ctx: typer.Context,
     config: Annotated[
@@ -38,6 +38,7 @@ parked.register(app)
 topics.register(app)
 replay.register(app)
 schemas.register(app)
+settings.register(app)
 
 
 def main() -> None:

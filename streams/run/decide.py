@@ -12,10 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from quixstreams import Application, message_context
-from quixstreams.models import Topic as QuixTopic
-from quixstreams.models.serializers.base import Serializer
-from quixstreams.models.serializers.simple_types import BytesSerializer
 
 from recovery.metrics import PARKED as PARKED_METRIC
 from recovery.metrics import counter
@@ -25,21 +21,15 @@ from recovery.settings import Settings, SettingsError
 from recovery.topics import check_topics, create_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
-from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, TIMERS, Cleanup, Topic
+from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
 from streams.run.membership import watch_membership
 from streams.run.policies import PolicyDocuments
+from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, message_context
+from streams.run.slots import CHANGELOG, GROUP, instance_id, transactional_id
 from streams.run.worker import Incoming, Outgoing, Store, Worker
 
 log = structlog.get_logger(__name__)
 
-GROUP = "recovery-decide"
-CHANGELOG = Topic(
-    f"changelog__{GROUP}--{JOURNAL.name}--default",
-    "job",
-    Cleanup.COMPACTED,
-    JOURNAL.partitions,
-    "state of the deciders",
-)
 OUTPUTS = (DECISION_LOG, JOBS, ADVICE, TIMERS, PARKED)
 COMMIT_INTERVAL_S = 0.02
 POLL_S = 0.02
@@ -77,7 +67,7 @@ def _body(context: ProcessContext, slot: int) -> None:
     context.stop.on_request(app.stop)
     done = threading.Event()
     watcher = threading.Thread(
-        target=watch_membership, args=(bootstrap, GROUP, f"decide-{slot}", context.health, done), daemon=True
+        target=watch_membership, args=(bootstrap, GROUP, instance_id(slot), context.health, done), daemon=True
     )
     watcher.start()
     try:
@@ -113,13 +103,13 @@ def _application(settings: Settings, slot: int, worker: Worker) -> Application:
         state_dir=settings.data / "state" / f"decide-{slot}",
         loglevel="WARNING",
         producer_extra_config={
-            "transactional.id": f"recovery-decide-{slot}",
+            "transactional.id": transactional_id(slot),
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "partitioner": "murmur2_random",
+            "partitioner": PARTITIONER,
             "linger.ms": 0,
         },
         consumer_extra_config={
-            "group.instance.id": f"decide-{slot}",
+            "group.instance.id": instance_id(slot),
             "session.timeout.ms": SESSION_TIMEOUT_MS,
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "fetch.wait.max.ms": 20,
@@ -131,9 +121,7 @@ def _application(settings: Settings, slot: int, worker: Worker) -> Application:
         for topic in OUTPUTS
     }
 
-    def decide(
-        value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store
-    ) -> list[Outgoing]:
+    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> list[Outgoing]:
         place = message_context()
         record = Incoming(
             JOURNAL.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp

@@ -1,0 +1,179 @@
+"""Decide all of history again and compare, byte for byte, with what was decided then.
+
+The comparison is of Avro payloads, partition by partition, in order. A fact whose decision was to park it is parked
+again, not decided. Facts beyond the deciders' committed position need no decision yet; what there is must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, cast
+
+from schemas.catalogue import committed
+from schemas.codec import PREFIX, Codec, UnknownSchema, UnreadableRecord
+from schemas.decisions import Advice, Emitted, FactParked, JobView, TimerCleared, TimerSet
+from schemas.facts import Fact
+from schemas.policy import Policy
+from streams.decide.decide import MissingPolicy, decide, park
+from streams.decide.state import JobState
+from streams.replay.history import History, StoredRecord
+
+# Views of what was decided; each is in full, or in effect, in a decision as well.
+NOT_LOGGED = (Advice, JobView, TimerSet, TimerCleared)
+PROGRESS_EVERY = 10_000
+PARKED_FINGERPRINTS = frozenset(version.fingerprint for version in committed()["FactParked"])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place where deciding again gave something else."""
+
+    fact: str
+    why: str
+    recorded: str
+    derived: str
+
+
+@dataclass
+class Report:
+    """What a verification found. It is clean when `difference` is None."""
+
+    facts: int = 0
+    jobs: int = 0
+    decisions: int = 0
+    parked: int = 0
+    undecided: int = 0
+    difference: Difference | None = None
+
+
+def verify(
+    history: History, codec: Codec, policies: Mapping[str, Policy], progress: Callable[[int], None] = lambda _: None
+) -> Report:
+    """Verify all of `history`. It stops at the first difference."""
+    report = Report()
+    for partition in range(history.partitions()):
+        _Partition(history, partition, codec, policies, report, progress).verify()
+        if report.difference is not None:
+            break
+    return report
+
+
+class _Partition:
+    """One journal partition, replayed beside its decisions."""
+
+    def __init__(
+        self,
+        history: History,
+        partition: int,
+        codec: Codec,
+        policies: Mapping[str, Policy],
+        report: Report,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._journal = history.journal(partition)
+        self._recorded = _Lookahead(history.decisions(partition))
+        self._decided_up_to = history.decided_up_to(partition)
+        self._codec = codec
+        self._policies = policies
+        self._report = report
+        self._progress = progress
+        self._states: dict[bytes, JobState] = {}
+
+    def verify(self) -> None:
+        for record in self._journal:
+            self._report.facts += 1
+            if self._report.facts % PROGRESS_EVERY == 0:
+                self._progress(self._report.facts)
+            must = record.offset < self._decided_up_to
+            if not must:
+                self._report.undecided += 1
+            if not self._compare(record, self._derive(record), must=must):
+                break
+        extra = self._recorded.peek()
+        if extra is not None and self._report.difference is None:
+            self._differ(extra, "a decision is on record that no fact leads to", extra, None)
+        self._report.jobs += len(self._states)
+
+    def _derive(self, record: StoredRecord) -> tuple[Emitted, ...]:
+        state = self._states.get(record.key)
+        parked = self._parked_here(record)
+        if parked is not None:
+            self._report.parked += 1
+            place = (record.topic, record.partition, record.offset)
+            key = record.key.decode("utf-8", "replace")
+            state, events = park(state, key, place, parked.reason, record.timestamp_ms)
+        else:
+            try:
+                fact = self._codec.decode(record.value or b"", record.headers)
+                state, events = decide(state, cast(Fact, fact), record.timestamp_ms, self._policies)
+            except (MissingPolicy, UnknownSchema):
+                raise
+            except UnreadableRecord as error:
+                self._differ(record, f"the fact can't be read and was not parked: {error}", None, None)
+                return ()
+        self._states[record.key] = state
+        return events
+
+    def _parked_here(self, record: StoredRecord) -> FactParked | None:
+        """The recorded decision to park this very record, if that is what comes next."""
+        recorded = self._recorded.peek()
+        if recorded is None or recorded.fingerprint not in PARKED_FINGERPRINTS:
+            return None
+        event = self._event(recorded)
+        if isinstance(event, FactParked) and (event.partition, event.offset) == (record.partition, record.offset):
+            return event
+        return None
+
+    def _compare(self, fact: StoredRecord, events: tuple[Emitted, ...], *, must: bool) -> bool:
+        """Hold the derived decisions against the recorded ones; return whether to go on."""
+        if self._report.difference is not None:
+            return False
+        for event in events:
+            if isinstance(event, NOT_LOGGED):
+                continue
+            recorded = self._recorded.peek()
+            if recorded is None:
+                if must:
+                    self._differ(fact, "a decision is missing from the record", None, event)
+                return not must
+            if (recorded.value or b"")[PREFIX.size :] != self._codec.payload(event):
+                self._differ(fact, "the decision differs", recorded, event)
+                return False
+            self._recorded.take()
+            self._report.decisions += 1
+        return True
+
+    def _differ(self, fact: StoredRecord, why: str, recorded: StoredRecord | None, derived: Any) -> None:
+        then = None if recorded is None else self._event(recorded)
+        self._report.difference = Difference(
+            fact=f"{fact.topic}/{fact.partition}/{fact.offset} ({fact.key.decode('utf-8', 'replace')})",
+            why=_explain(why, then, derived),
+            recorded=repr(then),
+            derived=repr(derived),
+        )
+
+    def _event(self, record: StoredRecord) -> Any:
+        return self._codec.decode(record.value or b"", record.headers)
+
+
+class _Lookahead:
+    """An iterator whose next record can be looked at first."""
+
+    def __init__(self, records: Iterator[StoredRecord]) -> None:
+        self._records = records
+        self._next = next(records, None)
+
+    def peek(self) -> StoredRecord | None:
+        return self._next
+
+    def take(self) -> None:
+        self._next = next(self._records, None)
+
+
+def _explain(why: str, then: Any, now: Any) -> str:
+    """Name the fields that differ, where both sides are of one type."""
+    if then is None or now is None or type(then) is not type(now) or not is_dataclass(then):
+        return why
+    changed = [f.name for f in fields(then) if getattr(then, f.name) != getattr(now, f.name)]
+    return f"{why} in {', '.join(changed)}" if changed else f"{why} in its bytes alone"

@@ -1,0 +1,17 @@
+"""Quix Streams, imported in one place: it drags in authlib, which insists on a warning that nobody here can act on."""
+
+from __future__ import annotations
+
+import warnings
+
+from authlib.deprecate import AuthlibDeprecationWarning
+
+# authlib shows its warning whatever the filters say, unless one comes after its own.
+warnings.filterwarnings("ignore", category=AuthlibDeprecationWarning)
+
+from quixstreams import Application, message_context  # noqa: E402 - after the filter
+from quixstreams.models import Topic as QuixTopic  # noqa: E402
+from quixstreams.models.serializers.base import Serializer  # noqa: E402
+from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa: E402
+
+__all__ = ["Application", "BytesSerializer", "QuixTopic", "Serializer", "message_context"]

@@ -1,0 +1,126 @@
+"""Replay proves that the record follows from the journal, and names the first place where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schemas.policy import Policy
+from streams.decide.decide import MissingPolicy
+from streams.replay.export import FileHistory, export
+from streams.replay.history import HistoryUnreadable
+from streams.replay.verify import Report, verify
+from tests.decide.story import Story
+from tests.replay.memory import CODEC, MemoryHistory, change, record
+
+
+@pytest.fixture
+def story() -> Story:
+    told = Story()
+    told.run_and_fail()
+    told.wait(2)
+    told.held_then_running(1)
+    return told
+
+
+def check(history: MemoryHistory, story: Story) -> Report:
+    return verify(history, CODEC, {story.policy.digest(): story.policy})
+
+
+def test_an_honest_history_verifies_and_is_counted(story: Story) -> None:
+    history = record(story)
+    report = check(history, story)
+    assert report.difference is None
+    assert (report.facts, report.jobs, report.decisions) == (len(story.facts), 1, len(history.decided))
+    assert report.decisions > 5
+
+
+def test_a_changed_decision_is_named_with_its_fact_and_field(story: Story) -> None:
+    history = record(story)
+    at = next(
+        i
+        for i, e in enumerate(history.decided)
+        if type(CODEC.decode(e.value or b"", e.headers)).__name__ == "AttributionMade"
+    )
+    history.decided[at] = change(history.decided[at], confidence=0.123)
+    found = check(history, story).difference
+    assert found is not None
+    assert "recovery.journal/0/" in found.fact
+    assert "confidence" in found.why
+    assert "0.123" in found.recorded
+
+
+def test_a_missing_a_repeated_and_an_invented_decision_are_differences(story: Story) -> None:
+    decided = record(story).decided
+    for spoilt in (decided[:-1], [*decided[:2], *decided[1:]], [*decided, decided[-1]]):
+        history = record(story)
+        history.decided = spoilt
+        assert check(history, story).difference is not None
+
+
+def test_a_tampered_fact_is_seen_in_the_first_decision_that_depends_on_it(story: Story) -> None:
+    history = record(story)
+    history.facts[0] = change(history.facts[0], name="another")
+    found = check(history, story).difference
+    assert found is not None
+    assert "name" in found.why
+
+
+def test_a_parked_fact_is_parked_again_not_decided(story: Story) -> None:
+    history = record(story, garbage_at=1)
+    report = check(history, story)
+    assert report.difference is None
+    assert report.parked == 1
+
+
+def test_an_unreadable_fact_that_was_not_parked_is_a_difference(story: Story) -> None:
+    history = record(story)
+    history.facts[1] = replace(history.facts[1], value=b"garbage")
+    found = check(history, story).difference
+    assert found is not None
+    assert "was not parked" in found.why
+
+
+def test_facts_that_are_not_decided_yet_are_counted_not_accused(story: Story) -> None:
+    whole = record(story)
+    partial = MemoryHistory(whole.facts, [], decided=0)
+    report = check(partial, story)
+    assert report.difference is None
+    assert report.undecided == len(whole.facts)
+
+
+def test_a_policy_that_is_not_at_hand_stops_the_verification() -> None:
+    told = Story(policy=Policy(max_requeue_times=7))
+    told.run_and_fail()
+    history = record(told)
+    with pytest.raises(MissingPolicy, match="sha256"):
+        verify(history, CODEC, {})
+
+
+def test_an_exported_file_verifies_like_the_history_it_came_from(story: Story, tmp_path: Path) -> None:
+    history = record(story, garbage_at=1)
+    path = tmp_path / "month.avro"
+    count = export(history, {story.policy.digest(): story.policy}, path, lambda _: None)
+    assert count == len(history.facts) + len(history.decided)
+    exported = FileHistory(path)
+    report = verify(exported, CODEC, exported.policies)
+    assert report.difference is None
+    assert report.facts == len(history.facts)
+
+
+@pytest.mark.parametrize("content", [b"", b"not avro", b"Obj\x01rubbish"])
+def test_a_file_that_is_no_export_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "odd.avro"
+    path.write_bytes(content)
+    with pytest.raises(HistoryUnreadable, match=r"odd\.avro"):
+        FileHistory(path)
+
+
+def test_a_file_that_is_cut_short_is_refused(story: Story, tmp_path: Path) -> None:
+    path = tmp_path / "cut.avro"
+    export(record(story), {story.policy.digest(): story.policy}, path, lambda _: None)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(HistoryUnreadable, match=r"cut\.avro"):
+        FileHistory(path)
