@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recovery.cli import app
+from recovery.settings import load_settings
 
 COMMANDS = ("watch", "decide", "ask", "relay", "project", "gateway", "sac", "watchdog", "up", "down", "status")
 ROOMS = ("streams", "projections", "gateway", "sac", "schemas", "infra", "pydantic", "confluent_kafka", "rich")
@@ -88,3 +89,25 @@ def test_a_misspelt_command_gets_a_suggestion(tmp_path: Path) -> None:
     done = recovery("wath", cwd=tmp_path)
     assert done.returncode == 2
     assert "Did you mean 'watch'" in done.stderr
+
+
+def test_the_printed_settings_are_a_settings_file_that_means_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RECOVERY_SAC__PARTITIONS", 'gpu,"odd"')
+    monkeypatch.setenv("RECOVERY_SLURM__TICK_S", "0.25")
+    done = CliRunner().invoke(app, ["settings"])
+    assert done.exit_code == 0
+    printed = tmp_path / "printed.toml"
+    printed.write_text(done.stdout, encoding="utf-8")
+    assert load_settings(printed, environment={}) == load_settings()
+    assert load_settings(printed, environment={}).sac.partitions == ("gpu", '"odd"')
+
+
+def test_the_printed_settings_explain_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = CliRunner().invoke(app, ["settings"]).stdout.splitlines()
+    keys = [number for number, line in enumerate(lines) if " =" in line]
+    assert len(keys) > 20
+    assert [lines[number] for number in keys if not lines[number - 1].startswith("# ")] == []
