@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from infra.local.folder import DataFolder
@@ -15,7 +15,7 @@ from recovery.settings_layers import CONFIG_VARIABLE, DATA_VARIABLE
 from recovery.status import ProcessStatus, ask_all
 
 SINGLE = ("watch", "ask", "relay", "project", "gateway", "sac", "watchdog")
-POLL_S = 0.2
+POLL_S = 0.25
 HOPELESS_RESTARTS = 5
 LAST_WORDS = 300
 
@@ -57,24 +57,30 @@ def wait_ready(data: Path, names: set[str], timeout_s: float, report: Report) ->
     """
     deadline = time.monotonic() + timeout_s
     supervisor = Supervisor(data)
-    told: set[str] = set()
+    ready: dict[str, ProcessStatus] = {}
     while True:
-        seen = {status.name: status for status in ask_all(read_run_files(data)) if status.running}
-        ready = {name for name in names if name in seen and seen[name].ready}
-        for name in sorted(ready - told):
-            report(f"{name} is ready")
-        told |= ready
-        if ready == names:
-            return [seen[name] for name in sorted(names)]
-        hopeless = [child for child in supervisor.status().children if child.name in names - ready and _hopeless(child)]
+        seen = _ask_pending(data, names - ready.keys())
+        for status in seen.values():
+            if status.ready:
+                ready[status.name] = status
+                report(f"{status.name} is ready")
+        pending = names - ready.keys()
+        if not pending:
+            return [ready[name] for name in sorted(names)]
+        hopeless = [child for child in supervisor.status().children if child.name in pending and _hopeless(child)]
         if hopeless:
             wrong = (f"{child.name} ended with code {child.last_exit}, {_log(data, child.name)}" for child in hopeless)
             raise NotReadyError("; ".join(wrong))
         if time.monotonic() > deadline:
-            said = {name: seen[name].health if name in seen else "not running" for name in sorted(names - ready)}
+            said = {name: seen[name].health if name in seen else "not running" for name in sorted(pending)}
             wrong = (f"{name}: {health}, {_log(data, name)}" for name, health in said.items())
             raise NotReadyError(f"not ready within {timeout_s:g} s: {'; '.join(wrong)}")
         time.sleep(POLL_S)
+
+
+def _ask_pending(data: Path, names: Set[str]) -> dict[str, ProcessStatus]:
+    records = [record for record in read_run_files(data) if record.name in names and record.alive()]
+    return {status.name: status for status in ask_all(records)}
 
 
 def _hopeless(child: ChildStatus) -> bool:

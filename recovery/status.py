@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 
-import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from recovery.metrics import LAG_NAME
@@ -65,12 +66,22 @@ def ask(record: RunRecord) -> ProcessStatus:
 
 def _ask_running(record: RunRecord) -> tuple[bool, str, tuple[Lag, ...]]:
     try:
-        with httpx.Client(base_url=record.url, timeout=ASK_TIMEOUT_S) as client:
-            alive, ready, metrics = (client.get(path) for path in ("/healthz", "/readyz", "/metrics"))
-    except httpx.HTTPError as error:
+        alive, ready, metrics = (_get(record, path) for path in ("/healthz", "/readyz", "/metrics"))
+    except (OSError, HTTPException) as error:
         return False, f"does not answer on {record.url} ({type(error).__name__})", ()
-    wrong = [answer.text.strip() for answer in (alive, ready) if answer.status_code != httpx.codes.OK]
-    return not wrong, "; ".join(wrong) or "ready", tuple(_lags(metrics.text))
+    wrong = [text.strip() for status, text in (alive, ready) if status != HTTPStatus.OK]
+    return not wrong, "; ".join(wrong) or "ready", tuple(_lags(metrics[1]))
+
+
+def _get(record: RunRecord, path: str) -> tuple[int, str]:
+    """Ask with the plainest client there is: this runs several times a second while everything starts."""
+    connection = HTTPConnection(record.host, record.port, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode("utf-8", "replace")
+    finally:
+        connection.close()
 
 
 def _lags(text: str) -> Iterable[Lag]:
