@@ -52,7 +52,8 @@ def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mappi
     job = empty(cluster, job_id) if state is None else state
     job = replace(job, now_ms=max(job.now_ms, recorded_ms))
     turn = Turn(fact.event_id, job.now_ms, _policy(job, fact, policies))
-    job = life.publish_view(turn, _take(turn, job, fact))
+    before, job = job, _take(turn, job, fact)
+    life.publish_view(turn, before, job)
     return job, tuple(turn.emitted)
 
 
@@ -63,11 +64,12 @@ def park(state: JobState | None, key: str, record: tuple[str, int, int], reason:
     """
     cluster, _, job_id = key.partition("/")
     job = empty(cluster, job_id) if state is None else state
-    job = replace(job, now_ms=max(job.now_ms, recorded_ms), quarantined=True)
+    before = replace(job, now_ms=max(job.now_ms, recorded_ms))
+    job = replace(before, quarantined=True)
     topic, partition, offset = record
     turn = Turn(f"{topic}/{partition}/{offset}", job.now_ms, DEFAULT_POLICY)
     turn.emit(FactParked(turn.next_id(), turn.cause, key, job.now_ms, topic, partition, offset, reason))
-    job = life.publish_view(turn, job)
+    life.publish_view(turn, before, job)
     return job, tuple(turn.emitted)
 
 

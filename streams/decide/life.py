@@ -64,28 +64,21 @@ def close(turn: Turn, job: JobState) -> JobState:
         highest_index=job.highest_index,
         latest_submit_time=job.latest_submit_time,
         closed=True,
-        view=job.view,
     )
 
 
-def publish_view(turn: Turn, job: JobState) -> JobState:
+def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
     """Tell watch and the scheduler controller what there is now, where it differs from what they were told."""
-    known = job.view
-    if not (job.attempts or job.closed):
-        return job
-    view = _view(job, known)
-    if view == known:
-        return job
-    view = replace(view, event_id=turn.next_id(), cause=turn.cause, viewed_ms=job.now_ms)
-    turn.emit(view)
-    return replace(job, view=view)
+    view = _view(job)
+    if view != _view(before) and (job.attempts or job.closed):
+        turn.emit(replace(view, event_id=turn.next_id(), cause=turn.cause, viewed_ms=job.now_ms))
 
 
-def _view(job: JobState, known: JobView | None) -> JobView:
-    """The view as it should be, under the id and time of the known one so that the two can be compared."""
+def _view(job: JobState) -> JobView:
+    """The job's view, but for its id and time, so that two can be compared."""
     return JobView(
-        event_id=known.event_id if known is not None else "",
-        cause=known.cause if known is not None else "",
+        event_id="",
+        cause="",
         cluster=job.cluster,
         job_id=job.job_id,
         raw_job_id=job.raw_job_id,
@@ -97,7 +90,7 @@ def _view(job: JobState, known: JobView | None) -> JobView:
         ),
         quarantined=job.quarantined,
         closed=job.closed,
-        viewed_ms=known.viewed_ms if known is not None else 0,
+        viewed_ms=0,
     )
 
 
@@ -143,7 +136,6 @@ def _new_incarnation(turn: Turn, job: JobState, attempt_id: AttemptId) -> JobSta
         marks=job.marks,
         advice_count=job.advice_count,
         quarantined=job.quarantined,
-        view=job.view,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from schemas.aps import Aps
-from schemas.decisions import Advice, JobView
+from schemas.decisions import Advice
 from schemas.facts import Evidence
 from schemas.identity import AttemptId, Position
 from schemas.vocabulary import (
@@ -150,7 +150,6 @@ class JobState:
     closed: bool
     highest_index: int
     latest_submit_time: int
-    view: JobView | None
 
     @property
     def latest(self) -> Attempt | None:
@@ -205,5 +204,4 @@ def empty(cluster: str, job_id: str) -> JobState:
         closed=False,
         highest_index=-1,
         latest_submit_time=0,
-        view=None,
     )

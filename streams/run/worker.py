@@ -31,6 +31,9 @@ PARKING_WINDOW = 1000
 PARKING_LIMIT = 100
 """More parked records than this among the last PARKING_WINDOW mean that something is wrong with us, not with them."""
 
+DECODED_LIMIT = 2000
+"""Jobs whose decoded state is kept at hand, the most recently written ones."""
+
 STATE_KEY = "job"
 FACT_TYPES: tuple[type, ...] = get_args(Fact)
 
@@ -77,12 +80,12 @@ class Worker:
         self._codec = codec
         self._policies = policies
         self._source = f"recovery/decide/{name}"
+        self._decoded: dict[bytes, tuple[bytes, JobState]] = {}
         self._recent: deque[bool] = deque(maxlen=PARKING_WINDOW)
 
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
         """Return what to write for one record, the state being set. Raises only what must stop the worker."""
-        held = store.get_bytes(STATE_KEY)
-        state = load(held) if held is not None else None
+        state = self._load(record.key, store)
         try:
             outcome = self._decide(record, state)
         except (MissingPolicy, UnknownSchema, UnknownState):
@@ -90,8 +93,24 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its job quarantined
             return self._park(record, state, error, store)
         self._recent.append(False)
-        store.set_bytes(STATE_KEY, dump(outcome[0]))
+        self._save(record.key, outcome[0], store)
         return [self._outgoing(event, record.recorded_ms) for event in outcome[1]]
+
+    def _load(self, key: bytes, store: Store) -> JobState | None:
+        """The state in the store; decoded only where it is not byte for byte what this worker wrote last."""
+        held = store.get_bytes(STATE_KEY)
+        if held is None:
+            return None
+        written, state = self._decoded.get(key, (b"", None))
+        return state if state is not None and written == held else load(held)
+
+    def _save(self, key: bytes, state: JobState, store: Store) -> None:
+        data = dump(state)
+        store.set_bytes(STATE_KEY, data)
+        self._decoded.pop(key, None)
+        self._decoded[key] = (data, state)
+        if len(self._decoded) > DECODED_LIMIT:
+            self._decoded.pop(next(iter(self._decoded)))
 
     def _decide(self, record: Incoming, state: JobState | None) -> Outcome:
         if record.value is None:
@@ -120,7 +139,7 @@ class Worker:
         key = record.key.decode("utf-8", "replace")
         place = (record.topic, record.partition, record.offset)
         after, events = park(state, key, place, reason, record.recorded_ms)
-        store.set_bytes(STATE_KEY, dump(after))
+        self._save(record.key, after, store)
         return [self._parked(record, reason), *(self._outgoing(event, record.recorded_ms) for event in events)]
 
     def _parked(self, record: Incoming, reason: str) -> Outgoing:

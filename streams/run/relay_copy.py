@@ -1,0 +1,63 @@
+"""What the relay writes: copies of intents and requests, and timers that fired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from schemas.codec import FINGERPRINT, Codec, Headers
+from schemas.decisions import RequestMade, TimerSet, timer_key
+from schemas.facts import ActionEnded, ActionIntended, ActionRefused, TimerFired, job_of
+from schemas.identity import Position, derived_id
+from schemas.topics import JOURNAL, REQUESTS
+from streams.run.records import Incoming, Outgoing
+
+SOURCE = "recovery/relay"
+REQUEST_TYPE = f"recovery.{RequestMade.__name__}".encode()
+
+
+def action_fact(codec: Codec, record: Incoming) -> Outgoing:
+    """The controller's record as a fact: the same event, its position the record that committed it.
+
+    Raises UnreadableRecord, UnknownSchema, and TypeError for an event that is none of the controller's.
+    """
+    event = codec.decode(record.value or b"", record.headers)
+    if not isinstance(event, ActionIntended | ActionEnded | ActionRefused):
+        raise TypeError(f"{type(event).__name__} is nothing that the scheduler controller did")
+    position = Position(f"topic:{record.topic}/{record.partition}", 0, record.offset)
+    fact = replace(event, position=position)
+    encoded = codec.encode(fact, source=SOURCE, time_ms=record.recorded_ms, subject=fact.attempt.key)
+    return Outgoing(JOURNAL, job_of(fact).encode(), encoded.value, _kept(encoded.headers, record.headers))
+
+
+def request(record: Incoming) -> Outgoing | None:
+    """The copy of a request; None for any other decision. The bytes stay as they are."""
+    if _header(record.headers, "ce_type") != REQUEST_TYPE:
+        return None
+    return Outgoing(REQUESTS, record.key, record.value, record.headers)
+
+
+def firing(codec: Codec, timer: TimerSet, now_ms: int) -> Outgoing:
+    """The fact that a timer is due. Its id is that of the timer: firing again repeats the same fact."""
+    fact = TimerFired(
+        event_id=derived_id("fired", timer.event_id),
+        cause=timer.event_id,
+        attempt=timer.attempt,
+        position=Position(f"relay:{timer_key(timer.attempt, timer.purpose)}", 0, timer.generation),
+        purpose=timer.purpose,
+        generation=timer.generation,
+        due_ms=timer.due_ms,
+        fired_ms=now_ms,
+    )
+    encoded = codec.encode(fact, source=SOURCE, time_ms=now_ms, subject=fact.attempt.key)
+    return Outgoing(JOURNAL, job_of(fact).encode(), encoded.value, encoded.headers)
+
+
+def _kept(new: Headers, old: Headers) -> Headers:
+    """The event is the old one, so its headers are, except for what says how these bytes are written."""
+    before = dict(old)
+    return [(name, value if name == FINGERPRINT else before.get(name, value)) for name, value in new]
+
+
+def _header(headers: Iterable[tuple[str, bytes]], name: str) -> bytes | None:
+    return next((value for key, value in headers if key == name), None)
