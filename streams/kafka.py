@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +22,8 @@ from schemas.topics import PARTITIONER, Topic
 
 REQUEST_TIMEOUT_S = 10.0
 POLL_S = 0.2
+LIBRARY_LOG = logging.getLogger("librdkafka")
+"""Given to every client as `logger`: else the library writes lines of its own to stderr, beside our JSON."""
 
 
 class KafkaUnavailable(RuntimeError):
@@ -38,6 +41,7 @@ def producer(bootstrap: str, client_id: str, **extra: str | int | float | bool) 
             "partitioner": PARTITIONER,
             "linger.ms": 2,
             "compression.type": "lz4",
+            "logger": LIBRARY_LOG,
         }
         | extra
     )
@@ -53,6 +57,7 @@ def reader(bootstrap: str, client_id: str, *, committed: bool = True) -> Consume
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "logger": LIBRARY_LOG,
             "fetch.wait.max.ms": 50,
         }
     )
@@ -116,12 +121,21 @@ class TopicView:
 
 def messages(consumer: Consumer, timeout_s: float, limit: int = 1000) -> Iterator[Message]:
     """Yield what is there, waiting at most `timeout_s` seconds. Raises KafkaException for a fatal error only."""
-    for message in consumer.consume(limit, timeout_s):
+    for message in batch(consumer, timeout_s, limit):
         error = message.error()
         if error is None:
             yield message
         elif error.fatal() or error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             raise KafkaException(error)
+
+
+def batch(consumer: Consumer, timeout_s: float, limit: int = 1000) -> list[Message]:
+    """Return what is there, errors included, waiting at most `timeout_s` seconds for the first.
+
+    `Consumer.consume` alone waits the whole time unless `limit` is reached, so the first is polled for.
+    """
+    first = consumer.poll(timeout_s)
+    return [] if first is None else [first, *consumer.consume(limit - 1, 0)]
 
 
 def decode(codec: Codec, message: Message) -> Any:

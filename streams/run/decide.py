@@ -7,7 +7,6 @@ open transaction and partitions over at once, and one that was taken over is fen
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,11 +21,12 @@ from recovery.topics import check_topics, create_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
-from streams.run.membership import watch_membership
+from streams.membership import membership_watched
 from streams.run.policies import PolicyDocuments
 from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, message_context
+from streams.run.records import Incoming, Outgoing
 from streams.run.slots import CHANGELOG, GROUP, instance_id, transactional_id
-from streams.run.worker import Incoming, Outgoing, Store, Worker
+from streams.run.worker import Store, Worker
 
 log = structlog.get_logger(__name__)
 
@@ -65,20 +65,13 @@ def _body(context: ProcessContext, slot: int) -> None:
     policies = PolicyDocuments(bootstrap, codec, f"decide-{slot}-policies")
     app = _application(settings, slot, Worker(codec, policies, str(slot)))
     context.stop.on_request(app.stop)
-    done = threading.Event()
-    watcher = threading.Thread(
-        target=watch_membership, args=(bootstrap, GROUP, instance_id(slot), context.health, done), daemon=True
-    )
-    watcher.start()
-    try:
-        app.run()
-    except Exception as error:
-        if "_FENCED" in repr(error) or "FENCED_INSTANCE_ID" in repr(error):
-            raise FencedError(f"slot {slot} was taken over by another worker") from error
-        raise
-    finally:
-        done.set()
-        watcher.join(timeout=5)
+    with membership_watched(bootstrap, GROUP, instance_id(slot), context.health):
+        try:
+            app.run()
+        except Exception as error:
+            if "_FENCED" in repr(error) or "FENCED_INSTANCE_ID" in repr(error):
+                raise FencedError(f"slot {slot} was taken over by another worker") from error
+            raise
     if not context.stop.requested:
         raise RuntimeError("the stream ended by itself")
 

@@ -22,7 +22,7 @@ from recovery.process import FencedError, Stop
 from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import TimerSet
 from schemas.topics import ACTIONS, DECISION_LOG, TIMERS
-from streams.kafka import batch, producer
+from streams.kafka import LIBRARY_LOG, batch, producer
 from streams.run.parking import Parking
 from streams.run.records import Incoming, Outgoing
 from streams.run.relay_copy import SOURCE, action_fact, firing, request
@@ -257,6 +257,7 @@ def _consumer(bootstrap: str, instance: str) -> Consumer:
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
+        "logger": LIBRARY_LOG,
         "on_commit": _on_commit,
     }
     return Consumer(config)

@@ -7,39 +7,26 @@ flood of parked records stop the worker instead.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, cast, get_args
 
-import structlog
-
-from schemas.bookkeeping import RecordParked
-from schemas.codec import Codec, Headers, UnknownSchema
+from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import Emitted, TimerCleared
-from schemas.facts import Fact, job_of
-from schemas.identity import derived_id, job_key
+from schemas.facts import Fact, TimerFired, job_of
+from schemas.identity import job_key
 from schemas.policy import Policy
-from schemas.topics import PARKED, Topic, emitted_route
+from schemas.topics import emitted_route
 from streams.decide.decide import MissingPolicy, Outcome, decide, park
 from streams.decide.state import JobState
+from streams.run.parking import Parking
+from streams.run.records import Incoming, Outgoing
 from streams.run.state_codec import UnknownState, dump, load
-
-log = structlog.get_logger(__name__)
-
-PARKING_WINDOW = 1000
-PARKING_LIMIT = 100
-"""More parked records than this among the last PARKING_WINDOW mean that something is wrong with us, not with them."""
 
 DECODED_LIMIT = 2000
 """Jobs whose decoded state is kept at hand, the most recently written ones."""
 
 STATE_KEY = "job"
 FACT_TYPES: tuple[type, ...] = get_args(Fact)
-
-
-class ParkingFull(RuntimeError):
-    """Too many records in a row can't be handled; the worker stops and says so."""
 
 
 class Store(Protocol):
@@ -50,29 +37,6 @@ class Store(Protocol):
     def set_bytes(self, key: str, value: bytes) -> None: ...
 
 
-@dataclass(frozen=True)
-class Incoming:
-    """A record of the journal, as it is."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes
-    value: bytes | None
-    headers: Headers
-    recorded_ms: int
-
-
-@dataclass(frozen=True)
-class Outgoing:
-    """A record to write. A value of None is a tombstone."""
-
-    topic: Topic
-    key: bytes
-    value: bytes | None
-    headers: Headers
-
-
 class Worker:
     """Decides one record at a time."""
 
@@ -81,7 +45,7 @@ class Worker:
         self._policies = policies
         self._source = f"recovery/decide/{name}"
         self._decoded: dict[bytes, tuple[bytes, JobState]] = {}
-        self._recent: deque[bool] = deque(maxlen=PARKING_WINDOW)
+        self._parking = Parking(codec, self._source)
 
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
         """Return what to write for one record, the state being set. Raises only what must stop the worker."""
@@ -92,7 +56,7 @@ class Worker:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its job quarantined
             return self._park(record, state, error, store)
-        self._recent.append(False)
+        self._parking.handled()
         self._save(record.key, outcome[0], store)
         return [self._outgoing(event, record.recorded_ms) for event in outcome[1]]
 
@@ -113,51 +77,38 @@ class Worker:
             self._decoded.pop(next(iter(self._decoded)))
 
     def _decide(self, record: Incoming, state: JobState | None) -> Outcome:
-        if record.value is None:
-            raise ValueError("the journal has no tombstones")
-        decoded = self._codec.decode(record.value, record.headers)
-        if not isinstance(decoded, FACT_TYPES):
-            raise TypeError(f"{type(decoded).__name__} is no fact")
-        fact = cast(Fact, decoded)
+        fact = self._fact(record)
         key = job_of(fact)
         job_key(*key.split("/"))
         if key.encode() != record.key:
             raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
         return decide(state, fact, record.recorded_ms, self._policies)
 
+    def _fact(self, record: Incoming) -> Fact:
+        if record.value is None:
+            raise ValueError("the journal has no tombstones")
+        decoded = self._codec.decode(record.value, record.headers)
+        if not isinstance(decoded, FACT_TYPES):
+            raise TypeError(f"{type(decoded).__name__} is no fact")
+        return cast(Fact, decoded)
+
     def _park(self, record: Incoming, state: JobState | None, error: Exception, store: Store) -> list[Outgoing]:
-        self._recent.append(True)
-        if sum(self._recent) > PARKING_LIMIT:
-            raise ParkingFull(
-                f"{sum(self._recent)} of the last {len(self._recent)} records can't be handled (now"
-                f" {record.topic}/{record.partition}/{record.offset}: {error!r}): see `recovery parked list`"
-            ) from error
-        reason = f"{type(error).__name__}: {error}"[:1000]
-        log.error(
-            "parked a record", topic=record.topic, partition=record.partition, offset=record.offset, reason=reason
-        )
+        reason, parked = self._parking.park(record, error)
         key = record.key.decode("utf-8", "replace")
         place = (record.topic, record.partition, record.offset)
         after, events = park(state, key, place, reason, record.recorded_ms)
         self._save(record.key, after, store)
-        return [self._parked(record, reason), *(self._outgoing(event, record.recorded_ms) for event in events)]
+        return [parked, *self._withdrawn(record), *(self._outgoing(event, record.recorded_ms) for event in events)]
 
-    def _parked(self, record: Incoming, reason: str) -> Outgoing:
-        place = f"{record.topic}/{record.partition}/{record.offset}"
-        event = RecordParked(
-            event_id=derived_id("parked", place),
-            cause="",
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            key=record.key,
-            value=record.value or b"",
-            headers=tuple(f"{name}={(value or b'').decode('utf-8', 'replace')}" for name, value in record.headers),
-            reason=reason,
-            parked_ms=record.recorded_ms,
-        )
-        encoded = self._codec.encode(event, source=self._source, time_ms=record.recorded_ms, subject=place)
-        return Outgoing(PARKED, place.encode(), encoded.value, encoded.headers)
+    def _withdrawn(self, record: Incoming) -> list[Outgoing]:
+        """The tombstone of a timer whose firing was parked: else the relay would fire it, and we park it, for ever."""
+        try:
+            fact = self._fact(record)
+        except Exception:  # noqa: BLE001 - it is parked for just this
+            return []
+        if not isinstance(fact, TimerFired):
+            return []
+        return [self._outgoing(TimerCleared(fact.attempt, fact.purpose), record.recorded_ms)]
 
     def _outgoing(self, event: Emitted, now_ms: int) -> Outgoing:
         topic, key = emitted_route(event)

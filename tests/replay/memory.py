@@ -10,7 +10,8 @@ from schemas.decisions import Emitted
 from schemas.policy import Policy
 from schemas.topics import DECISION_LOG, JOURNAL
 from streams.replay.history import StoredRecord
-from streams.run.worker import Incoming, Outgoing, Worker
+from streams.run.records import Incoming, Outgoing
+from streams.run.worker import Worker
 from tests.decide.story import Story
 
 CODEC = Codec(FixedIds())

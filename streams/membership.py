@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-import structlog
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from recovery.health import Health
 from recovery.metrics import LAG
 
-log = structlog.get_logger(__name__)
-
 PERIOD_S = 1.0
 TIMEOUT_S = 5.0
 
 
-def watch_membership(bootstrap: str, group: str, instance: str, health: Health, done: threading.Event) -> None:
-    """Until `done`, tell `health` whether the member `instance` has partitions, and the lag gauge how far it is."""
+@contextmanager
+def membership_watched(
+    bootstrap: str, group: str, instance: str, health: Health, busy: Callable[[], str | None] = lambda: None
+) -> Iterator[None]:
+    """While the block runs, a thread tells `health` whether the static member `instance` has partitions, and the lag
+    gauge how far they are behind. `busy` gives the reason why a member that has them is still not ready."""
+    done = threading.Event()
+    watcher = threading.Thread(
+        target=_watch, args=(bootstrap, group, instance, health, busy, done), name="membership", daemon=True
+    )
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join(timeout=TIMEOUT_S)
+
+
+def _watch(
+    bootstrap: str,
+    group: str,
+    instance: str,
+    health: Health,
+    busy: Callable[[], str | None],
+    done: threading.Event,
+) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     while not done.wait(PERIOD_S):
         try:
             mine = _assignment(admin, group, instance)
-            if not mine:
-                health.not_ready(f"no partitions of group {group} yet")
-                continue
-            health.ready()
+            reason = busy() if mine else f"no partitions of group {group} yet"
+            if reason is None:
+                health.ready()
+            else:
+                health.not_ready(reason)
             for topic, lag in lags(admin, group, mine).items():
                 LAG.labels(topic, group).set(lag)
         except (KafkaException, TimeoutError) as error:
@@ -48,6 +67,8 @@ def _assignment(admin: AdminClient, group: str, instance: str) -> list[TopicPart
 
 def lags(admin: AdminClient, group: str, partitions: list[TopicPartition]) -> dict[str, int]:
     """Records between the group's committed offsets and the stable ends, by topic."""
+    if not partitions:
+        return {}
     asked = ConsumerGroupTopicPartitions(group, partitions)
     offsets = admin.list_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S)
     ends = admin.list_offsets(
