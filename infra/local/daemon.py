@@ -50,12 +50,13 @@ class Daemon:
         except PartFailed as failure:
             raise PartFailed(f"{failure}; the end of {self.log}:\n{self.last_lines()}") from failure
 
-    def stop(self, *, seconds: float, number: int = signal.SIGTERM) -> None:
-        """Ends the process and what is left of its group, and forgets it."""
+    def stop(self, *, seconds: float, number: int = signal.SIGTERM) -> Process | None:
+        """Ends the process and what is left of its group, and forgets it; returns it, if there was one."""
         process = Process.load(self._record)
         if process is not None:
             process.end(seconds=seconds, number=number)
             self._record.unlink()
+        return process
 
     def last_lines(self, count: int = 15) -> str:
         if not self.log.exists():

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +52,16 @@ class DataFolder:
         path = self.run / name
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
             return path
-        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        short = Path(tempfile.gettempdir()) / f"recovery-{os.geteuid()}-{digest}"
+        short = self._short_folder()
         short.mkdir(mode=0o711, exist_ok=True)
         if short.stat().st_uid != os.geteuid():
             raise StackError(f"{short} belongs to another user; set RECOVERY_DATA to a shorter path")
         return short / name
+
+    def discard_sockets(self) -> None:
+        """Removes the short folder, if there was need of one; for when nothing of the stack runs any more."""
+        shutil.rmtree(self._short_folder(), ignore_errors=True)
+
+    def _short_folder(self) -> Path:
+        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"recovery-{os.geteuid()}-{digest}"

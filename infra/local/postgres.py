@@ -39,7 +39,9 @@ class Postgres:
     def start(self, report: Report) -> None:
         if self._daemon.running() and self.healthy():
             return
-        self._daemon.stop(seconds=STOP_SECONDS, number=signal.SIGINT)
+        last = self._daemon.stop(seconds=STOP_SECONDS, number=signal.SIGINT)
+        if last is not None:
+            self._forget(last.pid)
         self._init(report)
         report("starting PostgreSQL")
         [port] = self._ports.free("postgres")
@@ -81,6 +83,12 @@ class Postgres:
     @property
     def _password(self) -> str:
         return self._password_file.read_text()
+
+    def _forget(self, pid: int) -> None:
+        """Removes the lock file of a server that we know to be dead: a new one would take its zombie for alive."""
+        lock = self._data / "postmaster.pid"
+        if lock.exists() and lock.read_text().split()[0] == str(pid):
+            lock.unlink()
 
     def _connect(self, database: str) -> psycopg.Connection:
         port = self._ports.known("postgres")

@@ -61,11 +61,16 @@ class Process:
     def wait(self, seconds: float) -> bool:
         """Whether it was gone within `seconds`."""
         deadline = time.monotonic() + seconds
-        while self.alive():
+        while not self._gone():
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_SECONDS)
         return True
+
+    def _gone(self) -> bool:
+        """Whether it holds nothing any more: no file, no port. It has stopped being `alive` a moment earlier."""
+        stat = _stat(self.pid)
+        return stat is None or stat.started != self.started or (stat.state in "ZX" and stat.threads <= 1)
 
     def save(self, file: Path) -> None:
         draft = file.with_suffix(".tmp")
@@ -125,6 +130,7 @@ def _wait_for_exec(process: Process) -> None:
 @dataclass(frozen=True)
 class _Stat:
     state: str
+    threads: int  # those that still run; of a zombie, too
     started: int
 
 
@@ -134,7 +140,7 @@ def _stat(pid: int) -> _Stat | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text[text.rindex(")") + 2 :].split()  # the name before it may hold spaces and brackets
-    return _Stat(state=fields[0], started=int(fields[19]))
+    return _Stat(state=fields[0], threads=int(fields[17]), started=int(fields[19]))
 
 
 def _command_line(pid: int) -> tuple[str, ...]:

@@ -83,6 +83,7 @@ class Stack:
                 (self._folder.root / file).unlink(missing_ok=True)
             for future in [pool.submit(part.stop) for part in self.parts.values()]:
                 future.result()
+            self._folder.discard_sockets()
 
     def status(self) -> list[PartStatus]:
         """Asks every part now."""
