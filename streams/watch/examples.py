@@ -25,29 +25,27 @@ def problems(packs: Packs, matcher: Matcher) -> Iterator[str]:
 
 
 def _signature_problems(signature: Signature, matcher: Matcher) -> Iterator[str]:
-    where = f"{signature.file}: signature {signature.id}"
     for line in signature.examples:
         captured = signature.pattern.search(line.encode())
         if captured is None or (signature.unless is not None and signature.unless.search(line.encode()) is not None):
-            yield f"{where}: the example {line!r} does not match its own pattern"
+            yield f"{signature.place}: the example {line!r} does not match its own pattern"
     for line in signature.counter_examples:
         found = _only(matcher, line)
         if found is not None and found.fault is not None and found.fault.signature.id == signature.id:
-            yield f"{where}: the counter-example {line!r} matches"
+            yield f"{signature.place}: the counter-example {line!r} matches"
 
 
 def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
-    where = f"{known.file}: format {known.framework}"
     parts = {"step": known.step, "saved": known.saved, "loaded": known.loaded}
     for name, part in parts.items():
         for line in part.examples if part is not None else ():
             if part is not None and part.pattern.search(line.encode()) is None:
-                yield f"{where}: the {name} example {line!r} does not match its own pattern"
+                yield f"{known.place}: the {name} example {line!r} does not match its own pattern"
     for line in known.counter_examples:
         found = _only(matcher, line)
         for said in (found.progress, found.saved, found.loaded) if found is not None else ():
             if said is not None and said.framework == known.framework:
-                yield f"{where}: the counter-example {line!r} matches"
+                yield f"{known.place}: the counter-example {line!r} matches"
 
 
 def _only(matcher: Matcher, line: str) -> Found | None:

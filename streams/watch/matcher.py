@@ -11,10 +11,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.vocabulary import FaultClass
-from streams.watch.packs import Format, Packs, Signature
-from streams.watch.patterns import database
+from streams.watch.packs import BadPack, Format, Packs, Signature
+from streams.watch.patterns import BadPattern, Pattern, database
 from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
 
 # RE2 is given at most this much of a line, around the first candidate.
@@ -54,19 +55,18 @@ class Found:
 
 
 class Matcher:
-    """All patterns of all packs, compiled once. Safe to share between threads."""
+    """All patterns of all packs, compiled once; raises BadPack for one that hyperscan can't search for."""
 
     def __init__(self, packs: Packs) -> None:
         self._signatures = sorted(packs.signatures, key=lambda signature: -signature.precedence)
-        self._formats = packs.formats
-        expressions = [signature.pattern.expression for signature in self._signatures]
+        patterns = [(signature.pattern, signature.place) for signature in self._signatures]
         self._format_of: dict[int, Format] = {}
         for known in packs.formats:
             for part in (known.step, known.saved, known.loaded):
                 if part is not None:
-                    self._format_of[len(expressions)] = known
-                    expressions.append(part.pattern.expression)
-        self._database = database(expressions)
+                    self._format_of[len(patterns)] = known
+                    patterns.append((part.pattern, known.place))
+        self._database = _database(patterns)
 
     def scan(self, block: bytes) -> list[Found]:
         """Return the lines of a block that say something, in their order."""
@@ -131,6 +131,18 @@ class Matcher:
                 signature, signature.detail.format_map(groups).strip(), captured.groups.get("node"), captured.start
             )
         return None
+
+
+def _database(patterns: list[tuple[Pattern, str]]) -> Any:
+    try:
+        return database([pattern.expression for pattern, _place in patterns])
+    except BadPattern as error:
+        for pattern, place in patterns:  # which of them is it?
+            try:
+                database([pattern.expression])
+            except BadPattern as refused:
+                raise BadPack(f"{place}: a pattern is refused: {refused}") from refused
+        raise BadPack(f"all packs together are refused: {error}") from error
 
 
 def _without_colours(text: bytes) -> tuple[bytes, list[tuple[int, int]]]:

@@ -15,9 +15,12 @@ HEAD_BYTES = 160
 _TOKENS = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MOST_TOKENS = 12
 _AFTER_NODE = re.compile(rb"(?:\]|:|:\d+:\d+ \[|\.[A-Za-z0-9.-]*[:\] ]| rank \d| kernel: | slurmstepd| \[)")
-_BEFORE_NODE = re.compile(rb"(?:^|[\s\[:>|])$")
+# All that may stand before it: brackets, streams, times, months, levels. Possessive: no line makes it backtrack.
+_BEFORE_NODE = re.compile(
+    rb"(?:\[[^\[\]]{0,80}\]|<std(?:out|err)>|\d[\d:.,+TZ/-]*+|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+    rb"|(?:DEBUG|INFO|WARNING|WARN|ERROR)\b|[\s:>|(\[-])*+"
+)
 _RANK = re.compile(rb"(?i)(?:\[|\b)(?:rank|default)[ :]{0,2}(\d{1,7})\b|^\s*(\d{1,7}): |^\[\d+,(\d{1,7})\]<std")
-_SPEAKS_OF = re.compile(rb"(?i)(?:srun: error: |failed on node |Node failure on )$")
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,8 @@ def _node(head: bytes, nodes: Collection[str]) -> str | None:
             break
         token = match.group().decode()
         name = token if token in nodes else short.get(token) or short.get(token.partition(".")[0])
-        if name is None or not _BEFORE_NODE.search(head[: match.start()]):
-            continue
-        if _SPEAKS_OF.search(head[: match.start()]) or not _AFTER_NODE.match(head[match.end() :]):
-            continue
-        return name
+        if name is not None and _BEFORE_NODE.fullmatch(head[: match.start()]) and _AFTER_NODE.match(head, match.end()):
+            return name
     return None
 
 

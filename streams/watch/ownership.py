@@ -104,7 +104,7 @@ def _by_stamp(written: Written, windows: Sequence[Window], skew_ms: int) -> list
     if own is not None and own <= written.read_ms + skew_ms:
         return _meeting(windows, own - skew_ms, own + skew_ms)
     low = 0 if written.after_ms is None else written.after_ms
-    high = written.read_ms if written.before_ms is None else written.before_ms
+    high = written.read_ms if written.before_ms is None else min(written.before_ms, written.read_ms)
     return _meeting(windows, low - skew_ms, high + skew_ms)
 
 

@@ -43,7 +43,8 @@ class Signature:
     examples: tuple[str, ...]
     counter_examples: tuple[str, ...]
     source: str
-    file: str
+    place: str
+    """File and entry, for messages."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Format:
     loss: Pattern | None
     counter_examples: tuple[str, ...]
     source: str
-    file: str
+    place: str
+    """File and entry, for messages."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
         examples=read.lines("examples", least=1),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
-        file=file,
+        place=read.place,
     )
 
 
@@ -169,7 +171,7 @@ def _format(file: str, entry: Mapping[str, Any]) -> Format:
         loss=value("loss"),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
-        file=file,
+        place=read.place,
     )
 
 
@@ -187,8 +189,12 @@ class _Entry:
         if unknown:
             raise self.bad(f"there is no key {min(unknown)!r}; allowed: {', '.join(sorted(self.allowed))}")
 
+    @property
+    def place(self) -> str:
+        return f"{self.file}: {self.name}"
+
     def bad(self, reason: str) -> BadPack:
-        return BadPack(f"{self.file}: {self.name}: {reason}")
+        return BadPack(f"{self.place}: {reason}")
 
     def text(self, key: str) -> str:
         value = self.body.get(key)

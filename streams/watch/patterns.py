@@ -37,10 +37,9 @@ class Captured:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that both engines took."""
+    """A pattern that RE2 took, and its expression for hyperscan."""
 
     expression: bytes
-    """For hyperscan."""
     groups: tuple[str, ...]
     compiled: Any = field(repr=False, compare=False)
 
@@ -58,7 +57,7 @@ class Pattern:
 
 
 def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
-    """Compile for both engines. Raises BadPattern.
+    """Compile for RE2; `database` does so for hyperscan, all patterns at once. Raises BadPattern.
 
     `at_start`: the match begins where the line does, after what launchers put before it.
     """
@@ -71,20 +70,19 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise BadPattern(f"RE2 can't read it: {reason}") from error
-    try:
-        database([whole.encode()])
-    except hyperscan.error as error:
-        raise BadPattern(f"hyperscan can't search for it: {error}") from error
     return Pattern(whole.encode(), tuple(name.decode() for name in compiled.groupindex), compiled)
 
 
 def database(expressions: list[bytes]) -> Any:
-    """Compile expressions to one database; a match reports the index of its expression."""
+    """Compile expressions to one database; a match reports the index of its expression. Raises BadPattern."""
     known = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    known.compile(
-        expressions=expressions,
-        ids=list(range(len(expressions))),
-        elements=len(expressions),
-        flags=[FLAGS] * len(expressions),
-    )
+    try:
+        known.compile(
+            expressions=expressions,
+            ids=list(range(len(expressions))),
+            elements=len(expressions),
+            flags=[FLAGS] * len(expressions),
+        )
+    except hyperscan.error as error:
+        raise BadPattern(f"hyperscan can't search for it: {error}") from error
     return known

@@ -1,0 +1,134 @@
+"""Lines are found in blocks of any bytes, and what they say is read right."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.vocabulary import FaultClass
+from streams.watch.matcher import LINE_BYTES
+from tests.watch.parts import matcher
+
+XID79 = b"kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
+STEP = (
+    b" [2026-08-01 10:00:31.512345] iteration     1001/  500000 | consumed samples:      1025024 |"
+    b" elapsed time per iteration (ms): 30512.4 | lm loss: 2.413345E+00 | loss scale: 1.0 |"
+)
+
+
+def classes(*lines: str) -> list[FaultClass]:
+    found = matcher().scan("".join(f"{line}\n" for line in lines).encode())
+    return [one.fault.signature.fault_class for one in found if one.fault is not None]
+
+
+def test_a_line_is_found_where_it_stands_among_bytes_of_any_kind() -> None:
+    block = b"\xff\xfe\x00 not text\n" + XID79 + b"\r\n\x00\x00" + XID79 + b"\xff\n"
+    found = matcher().scan(block)
+    assert [(one.start, one.line) for one in found] == [
+        (13, XID79),
+        (13 + len(XID79) + 2, b"\x00\x00" + XID79 + b"\xff"),
+    ]
+
+
+def test_colours_do_not_hide_a_line_and_do_not_move_it() -> None:
+    coloured = XID79.replace(b"NVRM", b"\x1b[31mNV\x1b[0mRM")
+    block = b"\x1b[32mfine\x1b[0m\n" + coloured + b"\nlast\n" + XID79 + b"\n"
+    found = matcher().scan(block)
+    assert [one.line for one in found] == [XID79, XID79]
+    assert [one.start for one in found] == [block.index(coloured), block.index(XID79)]
+
+
+def test_redrawn_progress_bars_are_lines() -> None:
+    found = matcher().scan(
+        b"\r 41%|##  | 366/903 [5:15:39<6:53:09, 46.16s/it]\r 41%|##  | 367/903 [5:16:25<6:53:09, 46.20s/it]\n"
+    )
+    assert [(one.progress.step, one.progress.seconds_per_step) for one in found if one.progress] == [
+        (366, 46.16),
+        (367, 46.2),
+    ]
+
+
+def test_one_line_has_one_fault_which_is_the_weightiest() -> None:
+    [found] = matcher().scan(b"RuntimeError: CUDA error: unknown error; uncorrectable ECC error encountered\n")
+    assert found.fault is not None
+    assert found.fault.signature.id == "gpu-ecc"
+
+
+def test_a_step_of_megatron_is_read() -> None:
+    [found] = matcher().scan(STEP + b"\n")
+    assert found.progress is not None
+    assert (found.progress.step, found.progress.total_steps) == (1001, 500000)
+    assert found.progress.seconds_per_step == pytest.approx(30.5124)
+    assert found.progress.loss == pytest.approx(2.413345)
+    assert found.fault is None
+
+
+@pytest.mark.parametrize("loss", [b"nan", b"inf", b"1.0e999"])
+def test_a_loss_that_is_no_finite_number_is_none(loss: bytes) -> None:
+    [found] = matcher().scan(STEP.replace(b"2.413345E+00", loss) + b"\n")
+    assert found.progress is not None
+    assert found.progress.loss is None
+
+
+def test_a_counter_of_absurd_length_is_no_step() -> None:
+    assert matcher().scan(b"iteration " + b"9" * 400 + b"/ 10 |\n") == []
+
+
+def test_only_a_finished_save_counts() -> None:
+    said = matcher().scan(
+        b"saving checkpoint at iteration    2000 to /ck in torch_dist format\n"
+        b"scheduled an async checkpoint save at iteration    2000 to /ck\n"
+        b"  successfully saved checkpoint from iteration    2000 to /ck [ t 1/8, p 1/4 ]\n"
+        b"  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 2000\n"
+    )
+    assert [(one.saved.step, one.saved.path) for one in said if one.saved] == [(2000, "/ck")]
+    assert [(one.loaded.step, one.loaded.path) for one in said if one.loaded] == [(2000, "/ck")]
+
+
+def test_an_endless_line_is_read_around_its_first_match() -> None:
+    [found] = matcher().scan(b"x" * 500_000 + XID79 + b"y" * 500_000)
+    assert found.fault is not None
+    assert found.start == 0
+    assert len(found.line) <= LINE_BYTES
+
+
+def test_hostile_repetition_costs_linear_time() -> None:
+    started = time.monotonic()
+    matcher().scan(b"Xid (PCI:" * 100_000)
+    matcher().scan(b"iteration " * 100_000)
+    matcher().scan((XID79 + b" ") * 14_000)
+    matcher().scan(b"\x1b[31" * 200_000)
+    assert time.monotonic() - started < 10
+
+
+def test_launchers_prefixes_do_not_hide_an_exception_and_talk_of_one_is_none() -> None:
+    said = "ModuleNotFoundError: No module named 'x'"
+    for prefix in ("", "[rank3]: ", "3: ", "node02: ", "[2026-08-01 10:00:00.123] node2 rank 3: ", "[1,0]<stderr>:"):
+        assert classes(prefix + said) == [FaultClass.USER_CODE], prefix
+    assert classes(f"WARNING - sandbox command failed: Traceback (most recent call last): {said}") == []
+
+
+@given(block=st.binary(max_size=3000))
+def test_any_bytes_can_be_scanned(block: bytes) -> None:
+    for found in matcher().scan(block):
+        assert 0 <= found.start < len(block)
+
+
+CASES = Path(__file__).parent / "single_lines.jsonl"
+
+
+@pytest.mark.parametrize(
+    "case", [json.loads(line) for line in CASES.read_text().splitlines()], ids=lambda case: case["id"]
+)
+def test_published_failures_of_one_decisive_line_have_their_class(case: dict[str, list[str]]) -> None:
+    found = classes(*case["lines"])
+    if not case["classes"]:
+        assert found == []
+    else:
+        assert found
+        assert found[0] in case["classes"]
