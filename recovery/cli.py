@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import parked, processes, replay, schemas, settings, stack, topics
+from recovery.commands import demo, parked, processes, replay, schemas, settings, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ def front_door(
 
 
 stack.register(app)
+demo.register(app)
 processes.register(app)
 parked.register(app)
 topics.register(app)

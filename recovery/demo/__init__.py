@@ -1,0 +1,1 @@
+"""`recovery demo`: the main job, once, for real, and checked from outside our own records."""
