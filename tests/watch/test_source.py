@@ -1,0 +1,241 @@
+"""A source gives the facts of each line once, to the right attempt, and goes on after a kill with the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schemas.bookkeeping import RecordParked
+from schemas.facts import CheckpointLoaded, CheckpointSaved, ProgressObserved, SignatureMatched
+from schemas.vocabulary import AttemptState, FaultClass, LineRole, Remedy, Scope
+from streams.watch.claims import Claim
+from streams.watch.source import QUIET_MS, SETTLE_MS, Source
+from tests.watch.parts import (
+    NODES,
+    T0,
+    XID,
+    attempt,
+    attempt_view,
+    claim_on,
+    everything,
+    facts_of,
+    job_view,
+    reading,
+    restarted,
+    running,
+)
+
+NOW = T0 + 600_000
+STEP = (
+    " [2026-08-01 {time}] iteration {step:8d}/  500000 | elapsed time per iteration (ms): 500.0 | lm loss: 2.4E+00 |\n"
+)
+SAVED = "  successfully saved checkpoint from iteration    {step} to /ck\n"
+
+
+def xid(time: str = "10:05:00.000") -> str:
+    return XID.format(time=time) + "\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "slurm-7.out"
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_a_fault_line_becomes_a_fact_with_its_evidence(path: Path) -> None:
+    path.write_text("hello\n" + xid())
+    [fact] = facts_of(everything(Source(str(path), reading()), NOW, running(path)))
+    assert isinstance(fact, SignatureMatched)
+    assert (fact.attempt, fact.signature) == (attempt(0), "xid-off-the-bus")
+    assert (fact.fault_class, fact.scope) == (FaultClass.GPU_HARDWARE, Scope.NODE)
+    assert (fact.remedy, fact.role) == (Remedy.RESTART_EXCLUDING_NODE, LineRole.CAUSE)
+    assert (fact.position.source, fact.position.epoch, fact.position.offset) == (f"file:{path}", 0, 6)
+    seen = fact.evidence
+    assert (seen.node, seen.rank, seen.line_no, seen.offset) == ("node2", 3, 2, 6)
+    assert (seen.line_ms, seen.read_ms) == (T0 + 300_000, NOW)
+    assert seen.text == xid().strip()
+
+
+def test_a_line_that_names_the_failed_node_is_evidence_against_that_node(path: Path) -> None:
+    path.write_text("srun: error: Node failure on node1\nsrun: error: Node failure on stranger9\n")
+    facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
+    assert [fact.evidence.node for fact in facts if isinstance(fact, SignatureMatched)] == ["node1", None]
+    assert "stranger9" not in NODES
+
+
+def test_secrets_do_not_reach_the_evidence(path: Path) -> None:
+    path.write_text(
+        "RuntimeError: CUDA error: unknown error at https://me:hunter2@host/x HF_TOKEN=hf_abcdefghijklmnopqrst\n"
+    )
+    [fact] = facts_of(everything(Source(str(path), reading()), NOW, running(path)))
+    assert isinstance(fact, SignatureMatched)
+    assert "hunter2" not in fact.evidence.text
+    assert "hf_abc" not in fact.evidence.text
+
+
+def test_progress_is_throttled_but_the_first_and_every_checkpoint_are_kept(path: Path) -> None:
+    lines = [STEP.format(time=f"10:{n // 60:02}:{n % 60:02}.0", step=n) for n in range(1, 200)]
+    path.write_text("".join(lines) + SAVED.format(step=199) + SAVED.format(step=200))
+    facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
+    assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [1, 61, 121, 181]
+    assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [199, 200]
+
+
+def test_a_job_may_ask_for_a_shorter_progress_interval(path: Path) -> None:
+    path.write_text("".join(STEP.format(time=f"10:00:{n:02}.0", step=n) for n in range(10)))
+    claim = claim_on(path, job_view(attempt_view(0, path), interval_s=2))
+    facts = facts_of(everything(Source(str(path), reading()), NOW, claim))
+    assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [0, 2, 4, 6, 8]
+
+
+def test_a_save_that_names_no_step_is_of_the_last_one_printed(path: Path) -> None:
+    path.write_text(
+        "2026-08-01 10:00:00,101 - root - INFO - step: 41  loss:  3.10412  grad_norm:  0.6120\n"
+        "2026-08-01 10:00:01,101 - root - INFO - step: 42  loss:  3.10412  grad_norm:  0.6120\n"
+        "2026-08-01 10:00:04,000 - root - INFO - Finished saving the checkpoint in 4.02 seconds.\n"
+    )
+    facts = facts_of(everything(Source(str(path), reading()), NOW, running(path)))
+    assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [42]
+
+
+def test_a_line_may_give_two_facts_at_two_positions(path: Path) -> None:
+    path.write_text("iteration 7/ 10 | RuntimeError: CUDA error: unknown error\n")
+    facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
+    assert [type(fact) for fact in facts] == [SignatureMatched, ProgressObserved]
+    assert len({fact.event_id for fact in facts}) == 2
+    assert facts[0].position < facts[1].position
+
+
+def test_a_storm_of_one_fault_is_kept_in_its_first_lines_of_each_rank(path: Path) -> None:
+    storm = "[rank{rank}]: RuntimeError: CUDA error: unknown error\n"
+    path.write_text("".join(storm.format(rank=n % 4) for n in range(4000)))
+    facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
+    assert len(facts) == 4 * 8
+    assert {fact.evidence.rank for fact in facts if isinstance(fact, SignatureMatched)} == {0, 1, 2, 3}
+
+
+def test_whatever_the_moment_of_the_kill_the_facts_are_the_same_ones_and_none_is_missing(path: Path) -> None:
+    whole = "".join(f"noise {n}\n" + (xid(f"10:05:{n:02}.000") if n % 3 == 0 else "") for n in range(24))
+    path.write_text(whole)
+    expected = [fact.event_id for fact in facts_of(everything(Source(str(path), reading()), NOW, running(path)))]
+    assert len(expected) == 8
+    for cut in range(0, len(whole), 17):
+        path.write_text(whole[:cut])
+        source = Source(str(path), reading())
+        seen = [fact.event_id for fact in facts_of(everything(source, NOW, running(path)))]
+        append(path, whole[cut:])
+        source = restarted(source, NOW)
+        seen += [fact.event_id for fact in facts_of(everything(source, NOW, running(path)))]
+        assert seen == expected
+
+
+def test_what_was_given_and_not_written_down_comes_again_with_the_same_ids(path: Path) -> None:
+    path.write_text(xid())
+    first, second = (
+        list(facts_of(everything(Source(str(path), reading()), now, running(path)))) for now in (NOW, NOW + 5)
+    )
+    assert [(fact.event_id, fact.position) for fact in first] == [(fact.event_id, fact.position) for fact in second]
+
+
+def two_attempts(path: Path, *, shared: bool = True) -> Claim:
+    return claim_on(
+        path,
+        job_view(
+            attempt_view(0, path, end_ms=T0 + 300_000, state=AttemptState.REQUEUED),
+            attempt_view(1, path, start_ms=T0 + 420_000, submit_time=T0 // 1000 + 301),
+            shared=shared,
+        ),
+    )
+
+
+def owners(events: list[object]) -> Iterator[int]:
+    for event in events:
+        assert isinstance(event, SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded), event
+        yield event.attempt.index
+
+
+def test_lines_of_several_attempts_appended_to_one_file_go_to_those_who_wrote_them(path: Path) -> None:
+    path.write_text(xid("10:04:00.000") + SAVED.format(step=5) + xid("10:04:59.000") + xid("10:07:30.000"))
+    events = everything(Source(str(path), reading()), NOW, two_attempts(path))
+    assert list(owners(list(events))) == [0, 0, 0, 1]
+
+
+def test_an_unstamped_line_between_two_attempts_is_parked_after_its_time_and_holds_nothing_else_back(
+    path: Path,
+) -> None:
+    path.write_text(xid("10:04:00.000") + SAVED.format(step=5) + xid("10:07:30.000"))
+    source = Source(str(path), reading(hold_ms=60_000))
+    claim = two_attempts(path)
+    assert list(owners(list(everything(source, NOW, claim)))) == [0]
+    assert source.read_to == (0, 0), "the position must not pass a line that waits"
+    assert "2 attempts" in source.waiting
+    assert everything(source, NOW + 59_000, claim) == []
+    parked, fact = everything(source, NOW + 60_000, claim)
+    assert isinstance(parked, RecordParked)
+    assert b"successfully saved" in parked.value
+    assert "2 attempts could have written it" in parked.reason
+    assert list(owners([fact])) == [1]
+    assert source.read_to == (0, path.stat().st_size)
+
+
+def test_a_line_of_an_attempt_that_is_not_known_yet_waits_for_it(path: Path) -> None:
+    path.write_text(xid("10:04:00.000") + xid("10:07:30.000"))
+    source = Source(str(path), reading())
+    only = claim_on(path, job_view(attempt_view(0, path, end_ms=T0 + 300_000, state=AttemptState.FAILED), shared=True))
+    assert list(owners(list(everything(source, NOW, only)))) == [0]
+    assert list(owners(list(everything(source, NOW + 1000, two_attempts(path))))) == [1]
+
+
+def test_the_file_that_slurm_truncates_at_requeue_begins_anew_for_the_next_attempt(path: Path) -> None:
+    """The same path for each attempt, no append, no timestamps: the scheduler's windows and our looks decide."""
+    fault = "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+    source = Source(str(path), reading())
+    path.write_text("attempt 0\n" + fault)
+    before = everything(source, T0 + 60_000, running(path))
+    assert everything(source, T0 + 410_000, running(path)) == []
+    path.write_text("attempt 1\n" + fault)
+    held = everything(source, T0 + 440_000, running(path))
+    assert held == [], "the scheduler's news of attempt 1 may be late"
+    after = everything(source, T0 + 440_500, two_attempts(path, shared=False))
+    [first], [second] = list(facts_of(before)), list(facts_of(after))
+    assert (first.attempt.index, second.attempt.index) == (0, 1)
+    assert (first.position.epoch, second.position.epoch) == (0, 1)
+    assert first.position.offset == second.position.offset
+    assert first.event_id != second.event_id
+    assert first.position < second.position
+
+
+def test_a_job_that_truncates_its_own_file_keeps_it_after_a_moment(path: Path) -> None:
+    source = Source(str(path), reading())
+    path.write_text("a first line\n")
+    everything(source, NOW, running(path))
+    path.write_text(xid())
+    assert everything(source, NOW + 100, running(path)) == []
+    [fact] = facts_of(everything(source, NOW + 100 + SETTLE_MS, running(path)))
+    assert (fact.attempt.index, fact.position.epoch) == (0, 1)
+
+
+def test_the_last_words_without_an_end_are_taken_once_the_attempt_is_over_and_quiet(path: Path) -> None:
+    path.write_text("hello\n" + xid().rstrip("\n"))
+    over = claim_on(path, job_view(attempt_view(0, path, end_ms=NOW, state=AttemptState.FAILED)))
+    source = Source(str(path), reading())
+    assert everything(source, NOW, running(path)) == []
+    assert everything(source, NOW + QUIET_MS - 1, over) == []
+    [fact] = facts_of(everything(source, NOW + QUIET_MS, over))
+    assert fact.attempt == attempt(0)
+    assert source.finished(NOW + 2 * QUIET_MS)
+
+
+def test_a_large_backlog_is_read_in_turns(path: Path) -> None:
+    path.write_text(("x" * 99 + "\n") * 200_000 + xid())
+    source = Source(str(path), reading())
+    assert list(source.turn(NOW, running(path))) == []
+    assert source.more
+    assert len(everything(source, NOW, running(path))) == 1
+    assert source.read_to == (0, path.stat().st_size)
