@@ -82,7 +82,7 @@ def lift(bootstrap: str, codec: Codec, parked: Parked, *, by: str, reason: str, 
     """
     record = parked.record
     if record.topic != JOURNAL.name:
-        raise ParkedError(f"record {parked.number} is a line of {record.topic}; no job waits for it")
+        raise ParkedError(f"record {parked.number} came from {record.topic}, not from the journal: no job waits for it")
     try:
         key = job_key(*parked.key.split("/"))
     except (InvalidIdentity, TypeError) as error:

@@ -95,7 +95,7 @@ def test_dismissing_lifts_the_quarantine_alone(kafka: Kafka) -> None:
 def test_a_line_that_watch_parked_is_listed_and_no_job_waits_for_it(kafka: Kafka) -> None:
     parked = kafka.parked(kafka.park(topic="file:/x/out.log"))
     assert not parked.open
-    with pytest.raises(ParkedError, match=r"is a line of file:/x/out.log; no job waits for it"):
+    with pytest.raises(ParkedError, match=r"came from file:/x/out.log, not from the journal: no job waits for it"):
         lift(kafka.bootstrap, kafka.codec, parked, by="me", reason="noise", again=False)
 
 
