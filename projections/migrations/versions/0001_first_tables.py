@@ -75,13 +75,26 @@ LEFT JOIN LATERAL (
 WHERE w.opened_ms IS NOT NULL
 """
 
+# The scheduler's looks do not know their attempt: `attempt_id` is the one whose incarnation had begun by then.
+AUDIT_VIEW = """
+CREATE VIEW audit AS
+SELECT r.event_id, r.produced_us, r.stage, r.partition, r."offset", r.topic, r.type, r.level, r.producer,
+       r.heimdall_job_id, r.cluster, r.job_id, r.attempt_index, r.cause, r.payload,
+       coalesce(r.heimdall_job_id, (
+           SELECT a.heimdall_job_id FROM attempt_rows a
+           WHERE a.cluster = r.cluster AND a.job_id = r.job_id AND a.attempt_index = r.attempt_index
+             AND a.incarnation <= r.submit_time AND a.opened_ms IS NOT NULL
+           ORDER BY a.incarnation DESC LIMIT 1)) AS attempt_id
+FROM audit_rows r
+"""
+
 
 def upgrade() -> None:
     _attempts()
     _advice()
     _trail()
     _bookkeeping()
-    for view in (ATTEMPTS_VIEW, ADVICE_VIEW, WORKFLOWS_VIEW):
+    for view in (ATTEMPTS_VIEW, ADVICE_VIEW, WORKFLOWS_VIEW, AUDIT_VIEW):
         op.execute(view)
 
 

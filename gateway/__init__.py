@@ -1,0 +1,1 @@
+"""The HTTP interface: reads of the projections, named and shaped as the original's `/v1`. It writes nothing."""
