@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, KafkaException
 
 from schemas.topics import SAC_LEASE
 
-SESSION_MS = 10_000
+SESSION_MS = 6_000
+"""The least that brokers accept by default: a dead leader is replaced after this long."""
 log = structlog.get_logger(__name__)
 
 
@@ -26,7 +27,7 @@ class Lease:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
                 "session.timeout.ms": SESSION_MS,
-                "heartbeat.interval.ms": 3_000,
+                "heartbeat.interval.ms": 2_000,
                 "max.poll.interval.ms": 60_000,
                 "partition.assignment.strategy": "range",
             }
