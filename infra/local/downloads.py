@@ -27,6 +27,7 @@ KAFKA_VERSION = "4.4.0"
 APICURIO_VERSION = "3.3.3"
 KAFKA_COORDINATES = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 TRIES = 3
+RETRY_SECONDS = 1.0  # longer after each try
 REPORT_EVERY_SECONDS = 2.0
 
 
@@ -59,18 +60,25 @@ def apicurio_home(report: Report) -> Path:
     with _locked(cache, "apicurio"):
         if not home.is_dir():
             report(f"downloading Apicurio Registry {APICURIO_VERSION} (158 MB, once)")
-            project = _context(cache, report).project("io.apicurio", "apicurio-registry-app")
-            archive = project.at_version(APICURIO_VERSION).artifact(classifier="all", packaging="tar.gz").resolve()
+            with _client() as client:
+                context = _context(cache, client, report)
+                component = context.project("io.apicurio", "apicurio-registry-app").at_version(APICURIO_VERSION)
+                archive = component.artifact(classifier="all", packaging="tar.gz").resolve()
             _unpack(archive, home)
             archive.unlink()
     return home
 
 
+def _client() -> httpx.Client:
+    """No compression on the way: checksums are of the files as published."""
+    return httpx.Client(timeout=30.0, follow_redirects=True, headers={"accept-encoding": "identity"})
+
+
 def _resolve_kafka(cache: Path, report: Report) -> list[Path]:
-    context = _context(cache, report)
-    wanted = [context.create_dependency(coordinate) for coordinate in KAFKA_COORDINATES]
-    inputs, others = context.resolver.resolve(wanted)
-    with ThreadPoolExecutor(6) as pool:
+    with _client() as client, ThreadPoolExecutor(6) as pool:
+        context = _context(cache, client, report)
+        wanted = [context.create_dependency(coordinate) for coordinate in KAFKA_COORDINATES]
+        inputs, others = context.resolver.resolve(wanted)
         return list(pool.map(lambda dependency: dependency.artifact.resolve(), [*inputs, *others]))
 
 
@@ -82,15 +90,16 @@ def _from_manifest(cache: Path, manifest: Path) -> list[Path] | None:
     return [cache / name for name in sizes] if whole else None
 
 
-def _context(cache: Path, report: Report) -> MavenContext:
-    return MavenContext(resolver=_VerifyingResolver(report), repo_cache=cache / "maven")
+def _context(cache: Path, client: httpx.Client, report: Report) -> MavenContext:
+    return MavenContext(resolver=VerifyingResolver(client, report), repo_cache=cache / "maven")
 
 
-class _VerifyingResolver(PythonResolver):
+class VerifyingResolver(PythonResolver):
     """Downloads beside, compares the published SHA-1, then renames."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, client: httpx.Client, report: Report) -> None:
         super().__init__()
+        self._client = client
         self._report = report
 
     def download(self, artifact: Artifact) -> Path:
@@ -101,37 +110,36 @@ class _VerifyingResolver(PythonResolver):
         target.parent.mkdir(parents=True, exist_ok=True)
         for tried in range(1, TRIES + 1):
             try:
-                _fetch(url, target, self._report)
+                _fetch(self._client, url, target, self._report)
                 return target
             except (httpx.HTTPError, StackError) as error:
                 if tried == TRIES:
                     raise StackError(f"can't download {url}: {error}; check the network and start again") from error
-                self._report(f"downloading {target.name} failed ({error}); again in {tried} s")
-                time.sleep(tried)
+                self._report(f"downloading {target.name} failed ({error}); again in {tried * RETRY_SECONDS:g} s")
+                time.sleep(tried * RETRY_SECONDS)
         raise AssertionError("unreachable")
 
 
-def _fetch(url: str, target: Path, report: Report) -> None:
-    with httpx.Client(timeout=30.0, follow_redirects=True) as client:
-        expected = client.get(f"{url}.sha1").raise_for_status().text.split()[0]
-        digest = hashlib.sha1(usedforsecurity=False)
-        reported = time.monotonic()
-        draft = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}")
-        try:
-            with client.stream("GET", url) as response, draft.open("wb") as file:
-                response.raise_for_status()
-                whole = int(response.headers.get("content-length", 0))
-                for chunk in response.iter_bytes(1 << 18):
-                    file.write(chunk)
-                    digest.update(chunk)
-                    if time.monotonic() - reported > REPORT_EVERY_SECONDS:
-                        report(f"downloading {target.name}: {file.tell() >> 20} of {whole >> 20} MB")
-                        reported = time.monotonic()
-            if digest.hexdigest() != expected:
-                raise StackError(f"checksum of {target.name} is {digest.hexdigest()}, not {expected}")
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
+def _fetch(client: httpx.Client, url: str, target: Path, report: Report) -> None:
+    expected = client.get(f"{url}.sha1").raise_for_status().text.split()[0]
+    digest = hashlib.sha1(usedforsecurity=False)
+    reported = time.monotonic()
+    draft = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with client.stream("GET", url) as response, draft.open("wb") as file:
+            response.raise_for_status()
+            whole = int(response.headers.get("content-length", 0))
+            for chunk in response.iter_bytes(1 << 18):
+                file.write(chunk)
+                digest.update(chunk)
+                if time.monotonic() - reported > REPORT_EVERY_SECONDS:
+                    report(f"downloading {target.name}: {file.tell() >> 20} of {whole >> 20} MB")
+                    reported = time.monotonic()
+        if digest.hexdigest() != expected:
+            raise StackError(f"checksum of {target.name} is {digest.hexdigest()}, not {expected}")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _unpack(archive: Path, home: Path) -> None:
