@@ -81,8 +81,8 @@ def progress_fact(line: Line, attempt: AttemptId, step: Step) -> ProgressObserve
         framework=step.framework,
         step=step.step,
         total_steps=step.total_steps,
-        seconds_per_step=step.seconds_per_step,
-        loss=step.loss,
+        seconds_per_step=step.seconds_per_step(line.found.line),
+        loss=step.loss(line.found.line),
         line_ms=line.line_ms,
         read_ms=line.read_ms,
     )

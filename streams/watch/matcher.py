@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.vocabulary import FaultClass
-from streams.watch.packs import BadPack, Format, Packs, Signature
+from streams.watch.packs import BadPack, Packs, Signature
 from streams.watch.patterns import BadPattern, Pattern, database
 from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
 
@@ -60,11 +60,12 @@ class Matcher:
     def __init__(self, packs: Packs) -> None:
         self._signatures = sorted(packs.signatures, key=lambda signature: -signature.precedence)
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
-        self._format_of: dict[int, Format] = {}
-        for known in packs.formats:
+        self._formats = packs.formats
+        self._format_of: dict[int, int] = {}
+        for number, known in enumerate(packs.formats):
             for part in (known.step, known.saved, known.loaded):
                 if part is not None:
-                    self._format_of[len(patterns)] = known
+                    self._format_of[len(patterns)] = number
                     patterns.append((part.pattern, known.place))
         self._database = _database(patterns)
 
@@ -108,7 +109,7 @@ class Matcher:
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
         numbers = sorted(candidates)
-        for known in dict.fromkeys(self._format_of[number] for number in numbers if number in self._format_of):
+        for known in [self._formats[n] for n in sorted({self._format_of[n] for n in numbers if n in self._format_of})]:
             progress = progress or read_step(known, line)
             saved = saved or read_checkpoint(known.framework, known.saved, line)
             loaded = loaded or read_checkpoint(known.framework, known.loaded, line)

@@ -59,7 +59,7 @@ class Pattern:
 def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     """Compile for RE2; `database` does so for hyperscan, all patterns at once. Raises BadPattern.
 
-    `at_start`: the match begins where the line does, after what launchers put before it.
+    `at_start`: the match begins where the line does, after what launchers put before it. Only RE2 checks that.
     """
     whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
     options = re2.Options()
@@ -70,7 +70,7 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise BadPattern(f"RE2 can't read it: {reason}") from error
-    return Pattern(whole.encode(), tuple(name.decode() for name in compiled.groupindex), compiled)
+    return Pattern(text.encode(), tuple(name.decode() for name in compiled.groupindex), compiled)
 
 
 def database(expressions: list[bytes]) -> Any:

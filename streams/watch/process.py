@@ -20,9 +20,11 @@ from confluent_kafka import KafkaException
 from recovery.metrics import counter, gauge
 from recovery.process import ProcessContext, run_process
 from recovery.settings import Settings, SettingsError
+from recovery.topics import TopicsError, check_topics
 from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec
 from schemas.registry import RegistryError, RegistryIds
+from schemas.topics import JOBS, JOURNAL, PARKED, POSITIONS, Topic
 from streams.kafka import KafkaUnavailable
 from streams.sources.files import FileState
 from streams.watch.claims import Claim
@@ -37,6 +39,7 @@ from streams.watch.throttle import Throttle
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
+TOPICS = (JOURNAL, JOBS, POSITIONS, PARKED)
 RETRY_S = (0.5, 1, 2, 5, 10)
 # A finished attempt's files are followed for this long after we saw its end: launchers write last words late.
 LINGER_MS = 120_000
@@ -62,6 +65,8 @@ def _body(context: ProcessContext) -> None:
     except BadPack as error:
         raise SettingsError(str(error)) from error
     bootstrap = settings.kafka.bootstrap
+    if _retried(context, "Kafka", lambda: _checked(bootstrap)) is None:
+        return
     ids = _retried(context, "the schema registry", lambda: RegistryIds(settings.registry.url))
     codec = None if ids is None else Codec(ids)
     positions = None if codec is None else _retried(context, "Kafka", lambda: read_positions(bootstrap, codec))
@@ -80,6 +85,11 @@ def _body(context: ProcessContext) -> None:
         _Watch(context, jobs, Publisher(bootstrap, codec), reading, positions).follow()
 
 
+def _checked(bootstrap: str) -> tuple[Topic, ...]:
+    check_topics(bootstrap, TOPICS)
+    return TOPICS
+
+
 def _retried(context: ProcessContext, what: str, attempt: Callable[[], T]) -> T | None:
     """Try until it succeeds, with back-off; None once the process is told to stop."""
     tried = 0
@@ -87,11 +97,11 @@ def _retried(context: ProcessContext, what: str, attempt: Callable[[], T]) -> T 
         context.health.beat(BEAT_S * 4)
         try:
             return attempt()
-        except (KafkaUnavailable, KafkaException, RegistryError) as error:
+        except (KafkaUnavailable, KafkaException, RegistryError, TopicsError) as error:
             wait_s = RETRY_S[min(tried, len(RETRY_S) - 1)]
             tried += 1
-            context.health.not_ready(f"{what} does not answer: {error}")
-            log.warning("no answer", of=what, error=str(error), next=f"again in {wait_s:g} s")
+            context.health.not_ready(str(error))
+            log.warning("not ready to start", waiting_for=what, error=str(error), next=f"again in {wait_s:g} s")
             context.stop.wait(wait_s)
     return None
 

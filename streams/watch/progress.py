@@ -16,12 +16,28 @@ MOST_DIGITS = 18
 class Step:
     """The training loop moved. `at`: where in the line the match begins."""
 
-    framework: str
+    form: Format
     step: int
     total_steps: int | None
-    seconds_per_step: float | None
-    loss: float | None
     at: int
+
+    @property
+    def framework(self) -> str:
+        return self.form.framework
+
+    def seconds_per_step(self, line: bytes) -> float | None:
+        """Read from the step's line only when wanted: most steps are not kept."""
+        seconds = _value(self.form.seconds_per_step, line)
+        if seconds is not None:
+            return seconds
+        milliseconds = _value(self.form.milliseconds_per_step, line)
+        if milliseconds is not None:
+            return milliseconds / 1000
+        rate = _value(self.form.steps_per_second, line)
+        return 1 / rate if rate else None
+
+    def loss(self, line: bytes) -> float | None:
+        return _value(self.form.loss, line)
 
 
 @dataclass(frozen=True)
@@ -40,14 +56,7 @@ def read_step(known: Format, line: bytes) -> Step | None:
     step = None if captured is None else _whole(captured.groups.get("step"))
     if captured is None or step is None:
         return None
-    return Step(
-        framework=known.framework,
-        step=step,
-        total_steps=_whole(captured.groups.get("total")),
-        seconds_per_step=_seconds(known, line),
-        loss=_value(known.loss, line),
-        at=captured.start,
-    )
+    return Step(known, step, _whole(captured.groups.get("total")), captured.start)
 
 
 def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Checkpoint | None:
@@ -56,17 +65,6 @@ def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Che
     if captured is None:
         return None
     return Checkpoint(framework, _whole(captured.groups.get("step")), captured.groups.get("path"), captured.start)
-
-
-def _seconds(known: Format, line: bytes) -> float | None:
-    seconds = _value(known.seconds_per_step, line)
-    if seconds is not None:
-        return seconds
-    milliseconds = _value(known.milliseconds_per_step, line)
-    if milliseconds is not None:
-        return milliseconds / 1000
-    rate = _value(known.steps_per_second, line)
-    return 1 / rate if rate else None
 
 
 def _value(pattern: Pattern | None, line: bytes) -> float | None:

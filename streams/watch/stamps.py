@@ -32,6 +32,8 @@ def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
     `zone` is that of stamps without one (None: this machine's); `near_ms` the time of reading, for the year.
     """
     head = line[:HEAD_BYTES]
+    if head.count(b":") < 2:
+        return None
     best: re.Match[bytes] | None = _SLURM.search(head)
     if best is None:
         found = [match for form in _FORMS if (match := form.search(head)) and match.start() <= PREFIX_BYTES]

@@ -47,7 +47,7 @@ def test_redrawn_progress_bars_are_lines() -> None:
     found = matcher().scan(
         b"\r 41%|##  | 366/903 [5:15:39<6:53:09, 46.16s/it]\r 41%|##  | 367/903 [5:16:25<6:53:09, 46.20s/it]\n"
     )
-    assert [(one.progress.step, one.progress.seconds_per_step) for one in found if one.progress] == [
+    assert [(one.progress.step, one.progress.seconds_per_step(one.line)) for one in found if one.progress] == [
         (366, 46.16),
         (367, 46.2),
     ]
@@ -63,8 +63,8 @@ def test_a_step_of_megatron_is_read() -> None:
     [found] = matcher().scan(STEP + b"\n")
     assert found.progress is not None
     assert (found.progress.step, found.progress.total_steps) == (1001, 500000)
-    assert found.progress.seconds_per_step == pytest.approx(30.5124)
-    assert found.progress.loss == pytest.approx(2.413345)
+    assert found.progress.seconds_per_step(found.line) == pytest.approx(30.5124)
+    assert found.progress.loss(found.line) == pytest.approx(2.413345)
     assert found.fault is None
 
 
@@ -72,7 +72,7 @@ def test_a_step_of_megatron_is_read() -> None:
 def test_a_loss_that_is_no_finite_number_is_none(loss: bytes) -> None:
     [found] = matcher().scan(STEP.replace(b"2.413345E+00", loss) + b"\n")
     assert found.progress is not None
-    assert found.progress.loss is None
+    assert found.progress.loss(found.line) is None
 
 
 def test_a_counter_of_absurd_length_is_no_step() -> None:
