@@ -1,84 +1,93 @@
-"""Whether a member of a consumer group has its partitions, and how far the group is behind."""
+"""Whether a member of a consumer group has its partitions, and how far the group is behind on those.
+
+Groups are not described through the admin interface: librdkafka ends the whole process (an assertion) when the broker
+goes away during such a request (its issue 4605, seen with 2.12).
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from recovery.health import Health
 from recovery.metrics import LAG
+from streams.kafka import LIBRARY_LOG
 
 PERIOD_S = 1.0
 TIMEOUT_S = 5.0
 
+Partition = tuple[str, int]
+
 
 @contextmanager
 def membership_watched(
-    bootstrap: str, group: str, instance: str, health: Health, busy: Callable[[], str | None] = lambda: None
+    bootstrap: str,
+    group: str,
+    health: Health,
+    assigned: Callable[[], Sequence[Partition]],
+    busy: Callable[[], str | None] = lambda: None,
 ) -> Iterator[None]:
-    """While the block runs, a thread tells `health` whether the static member `instance` has partitions, and the lag
-    gauge how far they are behind. `busy` gives the reason why a member that has them is still not ready."""
+    """While the block runs, a thread tells `health` whether this member has partitions, and the lag gauge how far the
+    group is behind on them. `assigned` and `busy` (why a member with partitions is not ready yet) are called there."""
     done = threading.Event()
-    watcher = threading.Thread(
-        target=_watch, args=(bootstrap, group, instance, health, busy, done), name="membership", daemon=True
-    )
+    watch = _Watch(bootstrap, group, health, assigned, busy)
+    watcher = threading.Thread(target=watch.run, args=(done,), name="membership", daemon=True)
     watcher.start()
     try:
         yield
     finally:
         done.set()
-        watcher.join(timeout=TIMEOUT_S)
+        watcher.join(timeout=2 * TIMEOUT_S)
 
 
-def _watch(
-    bootstrap: str,
-    group: str,
-    instance: str,
-    health: Health,
-    busy: Callable[[], str | None],
-    done: threading.Event,
-) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    while not done.wait(PERIOD_S):
-        try:
-            mine = _assignment(admin, group, instance)
-            reason = busy() if mine else f"no partitions of group {group} yet"
-            if reason is None:
-                health.ready()
-            else:
-                health.not_ready(reason)
-            for topic, lag in lags(admin, group, mine).items():
-                LAG.labels(topic, group).set(lag)
-        except (KafkaException, TimeoutError) as error:
-            health.not_ready(f"Kafka does not answer: {error}")
+class _Watch:
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        health: Health,
+        assigned: Callable[[], Sequence[Partition]],
+        busy: Callable[[], str | None],
+    ) -> None:
+        common = {"bootstrap.servers": bootstrap, "client.id": f"{group}-watch", "logger": LIBRARY_LOG, "log_level": 2}
+        self._admin = AdminClient(common)
+        self._offsets = Consumer(common | {"group.id": group, "enable.auto.commit": False})  # never joins the group
+        self._group, self._health, self._assigned, self._busy = group, health, assigned, busy
 
+    def run(self, done: threading.Event) -> None:
+        while not done.wait(PERIOD_S):
+            try:
+                self._look()
+            except (KafkaException, TimeoutError) as error:
+                self._health.not_ready(f"Kafka does not answer: {error}")
+        self._offsets.close()
 
-def _assignment(admin: AdminClient, group: str, instance: str) -> list[TopicPartition]:
-    described = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S)
-    for member in described.members:
-        if member.group_instance_id == instance:
-            return list(member.assignment.topic_partitions)
-    return []
+    def _look(self) -> None:
+        mine = self._assigned()
+        behind = self._lags(mine) if mine else {}
+        reason = self._busy() if mine else f"no partitions of group {self._group} yet"
+        if reason is None:
+            self._health.ready()
+        else:
+            self._health.not_ready(reason)
+        for topic, lag in behind.items():
+            LAG.labels(topic, self._group).set(lag)
 
-
-def lags(admin: AdminClient, group: str, partitions: list[TopicPartition]) -> dict[str, int]:
-    """Records between the group's committed offsets and the stable ends, by topic."""
-    if not partitions:
-        return {}
-    asked = ConsumerGroupTopicPartitions(group, partitions)
-    offsets = admin.list_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)[group].result(TIMEOUT_S)
-    ends = admin.list_offsets(
-        {TopicPartition(p.topic, p.partition): OffsetSpec.latest() for p in partitions},
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=TIMEOUT_S,
-    )
-    end_of = {(p.topic, p.partition): future.result(TIMEOUT_S).offset for p, future in ends.items()}
-    behind: dict[str, int] = {}
-    for place in offsets.topic_partitions:
-        lag = end_of[place.topic, place.partition] - max(place.offset, 0)
-        behind[place.topic] = behind.get(place.topic, 0) + max(lag, 0)
-    return behind
+    def _lags(self, partitions: Sequence[Partition]) -> dict[str, int]:
+        """Records between the committed offsets and the stable ends, by topic."""
+        places = [TopicPartition(topic, partition) for topic, partition in partitions]
+        ends = self._admin.list_offsets(
+            {place: OffsetSpec.latest() for place in places},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=TIMEOUT_S,
+        )
+        end_of = {(place.topic, place.partition): end.result(TIMEOUT_S).offset for place, end in ends.items()}
+        behind: dict[str, int] = {}
+        for place in self._offsets.committed(places, timeout=TIMEOUT_S):
+            lag = end_of[place.topic, place.partition] - max(place.offset, 0)
+            behind[place.topic] = behind.get(place.topic, 0) + max(lag, 0)
+        return behind

@@ -23,7 +23,7 @@ from schemas.registry import RegistryIds
 from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
 from streams.membership import membership_watched
 from streams.run.policies import PolicyDocuments
-from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, message_context
+from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
 from streams.run.records import Incoming, Outgoing
 from streams.run.slots import CHANGELOG, GROUP, instance_id, transactional_id
 from streams.run.worker import Store, Worker
@@ -65,7 +65,7 @@ def _body(context: ProcessContext, slot: int) -> None:
     policies = PolicyDocuments(bootstrap, codec, f"decide-{slot}-policies")
     app = _application(settings, slot, Worker(codec, policies, str(slot)))
     context.stop.on_request(app.stop)
-    with membership_watched(bootstrap, GROUP, instance_id(slot), context.health):
+    with membership_watched(bootstrap, GROUP, context.health, lambda: assigned(app, JOURNAL.name)):
         try:
             app.run()
         except Exception as error:

@@ -14,4 +14,11 @@ from quixstreams.models import Topic as QuixTopic  # noqa: E402
 from quixstreams.models.serializers.base import Serializer  # noqa: E402
 from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa: E402
 
-__all__ = ["Application", "BytesSerializer", "QuixTopic", "Serializer", "message_context"]
+__all__ = ["Application", "BytesSerializer", "QuixTopic", "Serializer", "assigned", "message_context"]
+
+
+def assigned(app: Application, topic: str) -> list[tuple[str, int]]:
+    """The partitions of `topic` that this worker has; none while it restores its state. Quix itself does not tell."""
+    if app._state_manager.recovery_required:
+        return []
+    return [(place.topic, place.partition) for place in app._consumer.assignment() if place.topic == topic]

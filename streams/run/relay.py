@@ -27,5 +27,5 @@ def _body(context: ProcessContext) -> None:
     codec = Codec(RegistryIds(context.settings.registry.url))
     with numbered_instance(context.settings.data, "relay") as instance:
         relay = Relay(bootstrap, codec, instance, context.stop, context.health)
-        with membership_watched(bootstrap, GROUP, instance, context.health, relay.busy):
+        with membership_watched(bootstrap, GROUP, context.health, relay.partitions, relay.busy):
             relay.run()

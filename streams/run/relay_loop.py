@@ -67,6 +67,10 @@ class Relay:
         self._unsettled = False
         self._failure: str | None = None
 
+    def partitions(self) -> list[tuple[str, int]]:
+        """The partitions that this relay has. Safe to call from another thread, as `busy` is."""
+        return [(place.topic, place.partition) for place in self._assigned]
+
     def busy(self) -> str | None:
         """Why timers do not fire yet; None once they do."""
         unread = self._timers.unread
