@@ -8,16 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Message
 
 from infra.local.endpoints import Endpoints
+from infra.local.stack import Stack
 from recovery.run_files import read_run_files
 from recovery.topics import create_topics
 from schemas.bookkeeping import SourceRead
@@ -25,7 +26,7 @@ from schemas.codec import Codec
 from schemas.decisions import JobView
 from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.registry import RegistryIds
-from schemas.topics import JOBS, JOURNAL, POSITIONS, Topic, partition_of
+from schemas.topics import JOBS, JOURNAL, POSITIONS
 from schemas.vocabulary import Mode
 from streams.kafka import TopicView, decode, producer, reader, send
 from tests.watch.parts import attempt_view, job_view
@@ -47,6 +48,13 @@ class Bench:
         self.path = folder / f"slurm-{self.job_id}.out"
         self.codec = Codec(RegistryIds(endpoints.registry))
         self._producer = producer(endpoints.kafka, "test")
+        self._facts: list[Any] = []
+        self._position: SourceRead | None = None
+        self._consumer = reader(endpoints.kafka, f"test-{self.job_id}")
+        self._view = TopicView(self._consumer, (JOURNAL, POSITIONS), self._take)
+
+    def close(self) -> None:
+        self._consumer.close()
 
     def publish(self, view: JobView) -> None:
         encoded = self.codec.encode(view, source="test", time_ms=0, subject=self.job_id)
@@ -63,28 +71,23 @@ class Bench:
         with self.path.open("a") as file:
             file.write(text)
 
-    def read(self, topic: Topic, partition: int) -> list[Any]:
-        """All events of one partition as they are now."""
-        consumer: Consumer = reader(self.endpoints.kafka, f"test-{uuid4()}")
-        end = consumer.get_watermark_offsets(TopicPartition(topic.name, partition), timeout=10, cached=False)[1]
-        consumer.assign([TopicPartition(topic.name, partition, 0)])
-        events: list[Any] = []
-        deadline = time.monotonic() + DEADLINE_S
-        while end and (not events or consumer.position([TopicPartition(topic.name, partition)])[0].offset < end):
-            assert time.monotonic() < deadline, "the topic's end was not reached"
-            events += [decode(self.codec, message) for message in consumer.consume(500, 0.2) if not message.error()]
-        consumer.close()
-        return events
-
     def facts(self) -> list[Any]:
-        """The journal's facts of this job, in their order, repetitions included."""
-        partition = partition_of(f"local/{self.job_id}".encode(), JOURNAL.partitions)
-        return [event for event in self.read(JOURNAL, partition) if event.attempt.job_id == self.job_id]
+        """The journal's facts of this job so far, in their order, repetitions included."""
+        self._view.poll(0.02)
+        return list(self._facts)
 
     def position(self) -> SourceRead | None:
-        source = f"file:{self.path}"
-        known = self.read(POSITIONS, partition_of(source.encode(), POSITIONS.partitions))
-        return next((event for event in reversed(known) if event.source == source), None)
+        """The last written position of this job's file."""
+        self._view.poll(0.05)
+        return self._position
+
+    def _take(self, message: Message) -> None:
+        if message.topic() == POSITIONS.name:
+            position = decode(self.codec, message)
+            if position.source == f"file:{self.path}":
+                self._position = position
+        elif message.key() == f"local/{self.job_id}".encode():
+            self._facts.append(decode(self.codec, message))
 
     @contextmanager
     def watch(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -103,8 +106,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(stack: Endpoints, tmp_path: Path) -> Bench:
-    return Bench(stack, tmp_path)
+def bench(stack: Endpoints, tmp_path: Path) -> Iterator[Bench]:
+    with closing(Bench(stack, tmp_path)) as bench:
+        yield bench
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -137,15 +141,13 @@ def test_lines_become_facts_and_a_clean_stop_leaves_its_positions(bench: Bench) 
 def test_a_line_is_in_the_journal_soon(bench: Bench) -> None:
     bench.publish(bench.view())
     bench.append("starting\n")
-    view = TopicView(reader(bench.endpoints.kafka, f"test-{uuid4()}"), (JOURNAL,), lambda _: None)
-    view.read_to_stable_end()
     with bench.watch():
         until(lambda: bench.position() is not None, "the file is followed")
         took = []
         for n in range(5):
             began = time.monotonic()
             bench.append(XID.format(n=n))
-            while not view.poll(0.01):
+            while len(bench.facts()) <= n:
                 assert time.monotonic() - began < 5
             took.append(time.monotonic() - began)
     assert sorted(took)[2] < 1.0, took
@@ -155,34 +157,58 @@ def test_a_line_is_in_the_journal_soon(bench: Bench) -> None:
 def test_kills_at_any_moment_lose_no_fact_and_invent_none(bench: Bench) -> None:
     bench.publish(bench.view())
     written = 0
-    for kill in range(3):
+
+    def append(count: int) -> None:
+        nonlocal written
+        for _ in range(count):
+            bench.append(f"noise\n[rank{written}]: RuntimeError: CUDA error: unknown error\n")
+            written += 1
+
+    for pause_s in (0.0, 0.12, 1.3):  # the kill falls before the facts, after them, and after the position
+        append(3)
         with bench.watch() as process:
-            for _ in range(2):
-                for _ in range(4):
-                    bench.append(f"noise\n[rank{written}]: RuntimeError: CUDA error: unknown error\n")
-                    written += 1
-                if kill:
-                    time.sleep(0.3)  # the kill falls before, between and after writing facts and positions
+            until(lambda: ranks(bench) >= {written - 1}, "watch follows")
+            append(3)
+            time.sleep(pause_s)
             process.kill()
             process.wait(10)
     with bench.watch():
-        until(lambda: len({fact.event_id for fact in bench.facts()}) == written, f"{written} facts")
-    facts = bench.facts()
-    by_id = {fact.event_id: replace(fact, evidence=replace(fact.evidence, read_ms=0)) for fact in facts}
-    assert sorted(fact.evidence.rank for fact in by_id.values()) == list(range(written))
-    for fact in facts:
-        assert replace(fact, evidence=replace(fact.evidence, read_ms=0)) == by_id[fact.event_id]
-    first_seen = list(dict.fromkeys(fact.event_id for fact in facts))
-    assert [by_id[one].evidence.rank for one in first_seen] == list(range(written)), "in the order of the lines"
+        until(lambda: ranks(bench) >= {written - 1}, "the rest is read")
+    facts = [replace(fact, evidence=replace(fact.evidence, read_ms=0)) for fact in bench.facts()]
+    distinct = list(dict.fromkeys(facts))
+    assert [fact.evidence.rank for fact in distinct] == list(range(written)), "each line once, in the lines' order"
+    assert len({fact.event_id for fact in distinct}) == written
+    assert len(facts) > written, "no kill fell between facts and position: the test shows nothing"
+
+
+def ranks(bench: Bench) -> set[int]:
+    return {fact.evidence.rank for fact in bench.facts()}
+
+
+def test_while_kafka_is_away_nothing_is_lost(bench: Bench, session_stack: Stack) -> None:
+    bench.publish(bench.view())
+    bench.append(XID.format(n=0))
+    with bench.watch() as process:
+        until(lambda: len(bench.facts()) == 1, "watch follows")
+        kafka = session_stack.parts["kafka"]
+        kafka.stop()
+        try:
+            for n in range(1, 4):
+                bench.append(f"[rank{n}]: " + XID.format(n=n))
+        finally:
+            kafka.start(print)
+        until(lambda: len(bench.facts()) == 4, "what was written meanwhile arrives")
+        bench.append("[rank9]: " + XID.format(n=9))
+        until(lambda: len(bench.facts()) == 5, "and watch goes on")
+        assert process.poll() is None
 
 
 def test_a_disabled_job_is_not_followed_until_it_is_enabled(bench: Bench) -> None:
     bench.append(XID.format(n=1))
     bench.publish(bench.view(Mode.DISABLED))
-    other = Bench(bench.endpoints, bench.path.parent)
-    other.publish(other.view())
-    other.append(XID.format(n=1))
-    with bench.watch():
+    with closing(Bench(bench.endpoints, bench.path.parent)) as other, bench.watch():
+        other.publish(other.view())
+        other.append(XID.format(n=1))
         until(lambda: len(other.facts()) == 1, "another job is followed")
         assert bench.facts() == []
         bench.publish(bench.view())
