@@ -33,7 +33,7 @@ from schemas.facts import (
     QuarantineLifted,
     SignatureMatched,
 )
-from schemas.vocabulary import AnomalyKind, DesiredState, Disposition, Operation, Outcome
+from schemas.vocabulary import AnomalyKind, AttemptState, DesiredState, Disposition, Operation, Outcome
 
 _OPERATIONS = {
     Operation.REQUEUE_HOLD: "requeue into a held state",
@@ -80,7 +80,9 @@ def _of_decision(event: Fact | Decision) -> Words | None:
             return Words(
                 "state",
                 event.observed_ms,
-                f"The attempt went from {event.before} to {event.after}{where}",
+                f"The attempt is {event.after}{where}"
+                if event.before is AttemptState.UNKNOWN
+                else f"The attempt went from {event.before} to {event.after}{where}",
                 event.detail,
                 times,
             )

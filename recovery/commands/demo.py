@@ -28,9 +28,13 @@ def demo(
 
     from recovery.demo.run import Demo
     from recovery.demo.scenario import SCENARIOS
+    from recovery.status_view import WIDTH_OF_FILES
 
     chosen = SCENARIOS.get(scenario)
     if chosen is None:
         fail(f"there is no scenario {scenario!r}; there are: {', '.join(SCENARIOS)}")
     kept = keep or bool(os.environ.get("KEEP"))
-    raise typer.Exit(Demo(Console(highlight=False), chosen, ctx.find_root().obj, kept).run())
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_OF_FILES
+    raise typer.Exit(Demo(console, chosen, ctx.find_root().obj, kept).run())

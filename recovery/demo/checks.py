@@ -84,8 +84,8 @@ def _job(run: Run) -> Iterator[Check]:
     resumed = [line for line in output.splitlines() if "successfully loaded checkpoint" in line]
     step = int(resumed[-1].rsplit(" ", 1)[-1]) if resumed else 0
     yield Check("the job resumed from its own checkpoint", step > 0, resumed[-1].strip() if resumed else "no such line")
-    pointer = run.checkpoints / "latest_checkpointed_iteration.txt"
-    yield _equal("the job's last checkpoint", str(run.iterations), pointer.read_text().strip())
+    saved = sorted(path.stem for path in run.checkpoints.glob("iter_*.json"))
+    yield _equal("the job's last checkpoint on disk", f"iter_{run.iterations:07d}", saved[-1] if saved else "none")
 
 
 def _records(run: Run, api: Api) -> Iterator[Check]:

@@ -10,6 +10,7 @@ from datetime import datetime
 import httpx
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from recovery.demo.api import Api, Json
 from recovery.demo.scenario import Scenario
@@ -31,6 +32,7 @@ STYLES = {
     "withheld": "yellow",
 }
 QUIET = {"checkpoint_saved"}
+DETAILED = {"attribution", "action", "action_refused", "withheld"}
 SIGNATURES_SHOWN = 4
 
 
@@ -93,15 +95,14 @@ class Follower:
             self._told.add(entry["eventId"])
             if entry["kind"] in QUIET or self._is_too_many(entry["kind"]):
                 continue
-            style = STYLES.get(entry["kind"], "")
-            title = escape(entry["title"])
-            self._console.print(
-                f"[dim]{clock(entry['time'])}[/]  [{style}]{title}[/]"
-                if style
-                else f"[dim]{clock(entry['time'])}[/]  {title}"
-            )
-            if entry["kind"] in ("attribution", "action", "action_refused", "withheld") and entry["detail"]:
-                self._console.print(f"              [dim]{escape(entry['detail'])}[/]")
+            self._say(entry["time"], entry["attemptIndex"], entry["title"], STYLES.get(entry["kind"], ""))
+            if entry["kind"] in DETAILED and entry["detail"]:
+                self._console.print(f"{'':22}[dim]{escape(entry['detail'])}[/]")
+
+    def _say(self, time_of: str, attempt: int | None, text: str, style: str) -> None:
+        whose = "" if attempt is None else f"attempt {attempt}"
+        line = Text.assemble((clock(time_of), "dim"), f"  {whose:10}", (text, style))
+        self._console.print(line)
 
     def _is_too_many(self, kind: str) -> bool:
         """One fault prints dozens of lines; the first few tell it."""
@@ -115,7 +116,7 @@ class Follower:
         index, step = attempt["attemptIndex"], attempt["lastStep"]
         if step is not None and index not in self._steps:
             self._steps[index] = step
-            self._console.print(f"[dim]{clock(attempt['firstStepTime'])}[/]  [green]Attempt {index} trains[/]")
+            self._say(attempt["firstStepTime"], index, "It trains", "green")
 
     def _restarted(self, scenario: Scenario, attempts: list[Json]) -> bool:
         """The last attempt is as it must be, by our record and by Slurm, and the Advice has come to its end."""

@@ -84,5 +84,6 @@ def _restart(job: JobState, attempt: Attempt, finding: Finding, policy: Policy) 
             refusals = ((Refusal.EXCLUSION_LIMIT, text),)
     without = f" without {', '.join(nodes)}" if nodes else ""
     times = f"restart {attempt.id.index + 1} of at most {restart_limit(job, policy)}"
-    text = f"{finding.explanation} The job is restarted{without} ({times})."
+    verb = "is restarted" if job.mode is Mode.ACT else "would be restarted"
+    text = f"{finding.explanation} The job {verb}{without} ({times})."
     return Verdict(DesiredState.RESTARTED, finding.fault_class.value, text, nodes, refusals)
