@@ -40,11 +40,11 @@ T = TypeVar("T")
 
 
 def until(what: str, ask: Callable[[], T | None], seconds: float = DEADLINE_S) -> T:
-    """The first answer that is neither None nor False."""
+    """The first answer that is neither None, False nor empty."""
     deadline = time.monotonic() + seconds
     while True:
         answer = ask()
-        if answer is not None and answer is not False:
+        if answer:
             return answer
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
