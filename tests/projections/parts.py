@@ -153,10 +153,10 @@ class Running:
 
 
 @contextmanager
-def running(topics: Topics, url: str) -> Iterator[Running]:
-    """A runner in a thread; its failure fails the test."""
+def running(topics: Topics, url: str, group: str = "") -> Iterator[Running]:
+    """A runner in a thread, by default in the test's one group; its failure fails the test."""
     stop, engine = Stop(), engine_of(url)
-    runner = runner_of(topics, engine, stop, topics.journal)
+    runner = runner_of(topics, engine, stop, f"{topics.journal}{group}")
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(runner.run, (topics.journal, topics.decisions))
         try:
