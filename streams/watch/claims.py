@@ -12,6 +12,7 @@ from schemas.vocabulary import FINAL_STATES, AttemptState, Mode
 from streams.watch.ownership import Window
 
 DEFAULT_INTERVAL_MS = 60_000
+LAST_SECOND_MS = 999
 _NOT_STARTED = {AttemptState.PENDING, AttemptState.HELD, AttemptState.CONFIGURING}
 
 
@@ -76,7 +77,7 @@ def windows_of(view: JobView) -> list[Window]:
     """When each attempt of a job could write, oldest first.
 
     An attempt ended at the latest when Slurm requeued it, which is the submit time of its successor; one that is final
-    without a known end has ended when the view was made.
+    without a known end has ended when the view was made. Slurm tells whole seconds: the last one counts in full.
     """
     windows = []
     for number, attempt in enumerate(view.attempts):
@@ -86,7 +87,7 @@ def windows_of(view: JobView) -> list[Window]:
             end_ms = successor.submit_time * 1000
         if end_ms is None and attempt.state in FINAL_STATES:
             end_ms = view.viewed_ms
-        windows.append(Window(attempt.attempt, _start_ms(attempt), end_ms))
+        windows.append(Window(attempt.attempt, _start_ms(attempt), None if end_ms is None else end_ms + LAST_SECOND_MS))
     return windows
 
 

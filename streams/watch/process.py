@@ -142,18 +142,18 @@ class _Watch:
 
     def _turn(self) -> bool:
         """Look at every file once; return whether there is more to read at once."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = _now_ms()
         self._choose(now_ms)
         self._publisher.poll()
         if self._publisher.full:
-            self._context.health.not_ready("Kafka does not take what was read: reading waits")
             self._write_positions(FLUSH_S)
             return False
-        self._context.health.ready()
         for path, source in self._sources.items():
-            for event in source.turn(now_ms, self._claims[path]):
-                self._publisher.write(event)
-            self._report(path, source)
+            claim = self._claims.get(path)
+            if claim is not None:
+                for event in source.turn(_now_ms(), claim):
+                    self._publisher.write(event)
+                self._report(path, source)
         more = any(source.more for source in self._sources.values())
         if now_ms - self._positions_ms >= POSITION_MS:
             self._write_positions(FLUSH_S)
@@ -193,10 +193,14 @@ class _Watch:
 
     def _write_positions(self, timeout_s: float) -> bool:
         """Once all facts are delivered, write how far each source was read; return whether they are."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = _now_ms()
         moved = [source for source in self._sources.values() if source.read_to != self._written_to(source)]
-        if not self._publisher.delivered(timeout_s if moved else 0):
+        if not self._publisher.delivered(timeout_s):
+            self._context.health.not_ready(
+                "Kafka does not take what was read; it is kept, and reading stops at a limit"
+            )
             return False
+        self._context.health.ready()
         for source in moved:
             position = source.position(now_ms)
             self._publisher.write_position(position)
@@ -228,3 +232,7 @@ class _Watch:
         for source in self._sources.values():
             BYTES.inc(source.bytes_read)
             source.bytes_read = 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

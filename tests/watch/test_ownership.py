@@ -138,7 +138,7 @@ def test_an_attempt_ends_at_the_latest_when_its_successor_was_submitted() -> Non
         attempt_view(0, "/out", state=AttemptState.REQUEUED),
         attempt_view(1, "/out", start_ms=None, state=AttemptState.HELD, submit_time=T0 // 1000 + 300),
     )
-    assert [(window.start_ms, window.end_ms) for window in windows_of(view)] == [(T0, T0 + 300_000), (None, None)]
+    assert [(window.start_ms, window.end_ms) for window in windows_of(view)] == [(T0, T0 + 300_999), (None, None)]
 
 
 def test_a_path_of_two_jobs_is_shared_and_one_of_a_disabled_or_closed_job_is_left_alone() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from confluent_kafka import Message
 
@@ -81,6 +82,10 @@ class Bench:
         self._view.poll(0.05)
         return self._position
 
+    def metrics(self) -> str:
+        [run] = read_run_files(self.data)
+        return httpx.get(f"{run.url}/metrics", trust_env=False).text
+
     def _take(self, message: Message) -> None:
         if message.topic() == POSITIONS.name:
             position = decode(self.codec, message)
@@ -123,6 +128,7 @@ def test_lines_become_facts_and_a_clean_stop_leaves_its_positions(bench: Bench) 
     bench.append("starting\n" + STEP.format(n=1))
     with bench.watch() as process:
         until(lambda: len(bench.facts()) == 1, "the first progress")
+        until(lambda: 'watch_sources{state="followed"} 1.0' in bench.metrics(), "the file is counted as followed")
         bench.append(STEP.format(n=2) + "successfully saved checkpoint from iteration 2 to /ck\n" + XID.format(n=1))
         until(lambda: len(bench.facts()) == 3, "the checkpoint and the fault")
         process.send_signal(signal.SIGTERM)

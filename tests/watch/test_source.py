@@ -239,3 +239,19 @@ def test_a_large_backlog_is_read_in_turns(path: Path) -> None:
     assert source.more
     assert len(everything(source, NOW, running(path))) == 1
     assert source.read_to == (0, path.stat().st_size)
+
+
+def test_a_last_line_in_the_second_of_the_end_is_of_the_attempt_that_ended_though_the_next_began_soon(
+    path: Path,
+) -> None:
+    """Slurm says that attempt 0 ended at 10:05:00; it did so at 10:05:00.8, and attempt 1 began at 10:05:02."""
+    path.write_text(xid("10:05:00.700") + xid("10:05:02.100"))
+    claim = claim_on(
+        path,
+        job_view(
+            attempt_view(0, path, end_ms=T0 + 300_000, state=AttemptState.REQUEUED),
+            attempt_view(1, path, start_ms=T0 + 302_000, submit_time=T0 // 1000 + 300),
+            shared=True,
+        ),
+    )
+    assert list(owners(list(everything(Source(str(path), reading()), NOW, claim)))) == [0, 1]
