@@ -22,9 +22,9 @@ from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
 from streams.membership import membership_watched
+from streams.records import Incoming, Outgoing
 from streams.run.policies import PolicyDocuments
 from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
-from streams.run.records import Incoming, Outgoing
 from streams.run.slots import CHANGELOG, GROUP, instance_id, transactional_id
 from streams.run.worker import Store, Worker
 

@@ -10,7 +10,7 @@ from schemas.decisions import RequestMade, TimerSet, timer_key
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused, TimerFired, job_of
 from schemas.identity import Position, derived_id
 from schemas.topics import JOURNAL, REQUESTS
-from streams.run.records import Incoming, Outgoing
+from streams.records import Incoming, Outgoing
 
 SOURCE = "recovery/relay"
 REQUEST_TYPE = f"recovery.{RequestMade.__name__}".encode()

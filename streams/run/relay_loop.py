@@ -23,8 +23,8 @@ from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import TimerSet
 from schemas.topics import ACTIONS, DECISION_LOG, TIMERS
 from streams.kafka import LIBRARY_LOG, batch, producer
-from streams.run.parking import Parking
-from streams.run.records import Incoming, Outgoing
+from streams.parking import Parking
+from streams.records import Incoming, Outgoing
 from streams.run.relay_copy import SOURCE, action_fact, firing, request
 from streams.run.relay_timers import Timers
 

@@ -18,8 +18,8 @@ from schemas.policy import Policy
 from schemas.topics import emitted_route
 from streams.decide.decide import MissingPolicy, Outcome, decide, park
 from streams.decide.state import JobState
-from streams.run.parking import Parking
-from streams.run.records import Incoming, Outgoing
+from streams.parking import Parking
+from streams.records import Incoming, Outgoing
 from streams.run.state_codec import UnknownState, dump, load
 
 DECODED_LIMIT = 2000

@@ -9,8 +9,8 @@ from schemas.codec import FINGERPRINT, Codec, FixedIds
 from schemas.decisions import Emitted
 from schemas.policy import Policy
 from schemas.topics import DECISION_LOG, JOURNAL
+from streams.records import Incoming, Outgoing
 from streams.replay.history import StoredRecord
-from streams.run.records import Incoming, Outgoing
 from streams.run.worker import Worker
 from tests.decide.story import Story
 

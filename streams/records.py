@@ -1,4 +1,4 @@
-"""Kafka records as the deciders' shell and the relay pass them around."""
+"""Kafka records as the shells of deciders, relay and ask pass them around."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from schemas.bookkeeping import RecordParked
 from schemas.codec import Codec
 from schemas.identity import derived_id
 from schemas.topics import PARKED
-from streams.run.records import Incoming, Outgoing
+from streams.records import Incoming, Outgoing
 
 log = structlog.get_logger(__name__)
 
