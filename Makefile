@@ -28,6 +28,7 @@ $(READY): requirements.lock pyproject.toml
 venv-package: # Debian keeps the part of Python that makes virtual environments in a package of its own
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing python3-venv"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
 	  apt-get install -y -qq --no-install-recommends python3-venv >/dev/null \
 	    || { apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }; \
 	else echo "Python's venv module is incomplete; as root run: apt-get install python3-venv" >&2; exit 1; fi

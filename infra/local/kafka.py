@@ -50,6 +50,14 @@ log.retention.ms=-1
 """
 
 
+def draw_cluster_id() -> str:
+    """A random id as Kafka draws it: never with a dash in front, which its own tools would take for an option."""
+    while True:
+        drawn = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not drawn.startswith("-"):
+            return drawn
+
+
 class Kafka:
     """The `kafka` part; its endpoint is `bootstrap` (host:port)."""
 
@@ -106,7 +114,7 @@ class Kafka:
         """Drawn once for each data folder: what tells two stacks on one machine apart."""
         file = self._folder.part(self.name) / "cluster_id"
         if not file.exists():
-            file.write_text(base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode())
+            file.write_text(draw_cluster_id())
         return file.read_text()
 
     def _format(self, classpath: str, settings: Path, report: Report) -> None:

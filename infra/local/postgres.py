@@ -153,5 +153,6 @@ def _unprivileged() -> list[str]:
     if os.geteuid() != 0:
         return []
     account = pwd.getpwnam("nobody")
-    capability = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    # the securebit, as initdb asks access(2) first, which otherwise forgets capabilities of ordinary users
+    capability = ["--securebits=+no_setuid_fixup", "--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
     return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *capability, "--"]

@@ -18,9 +18,9 @@ from infra.local.apt import ensure_slurm, search_path
 from infra.local.daemon import Daemon
 from infra.local.folder import DataFolder
 from infra.local.leftovers import kill_all_with
-from infra.local.parts import Report
+from infra.local.parts import PartFailed, Report
 from infra.local.ports import Ports
-from infra.local.slurm_config import NODES, ClusterLayout, slurm_conf, slurmdbd_conf
+from infra.local.slurm_config import CGROUP_CONF, NODES, ClusterLayout, slurm_conf, slurmdbd_conf
 
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
@@ -60,7 +60,7 @@ class Slurm:
         self._start_daemon(self._slurmctld, ["slurmctld", "-D", "-f", str(self._conf)])
         for node, daemon in self._nodes.items():
             self._start_daemon(daemon, ["slurmd", "-D", "-f", str(self._conf), "-N", node])
-        self._slurmctld.wait_ready(self._all_nodes_respond, seconds=START_SECONDS)
+        self._slurmctld.wait_ready(self._all_nodes_up, seconds=START_SECONDS)
         report(f"Slurm runs with {len(NODES)} nodes")
 
     def stop(self) -> None:
@@ -119,6 +119,7 @@ class Slurm:
         for folder in ("state", "munge", *(f"spool/{node}" for node in NODES)):
             (self._home / folder).mkdir(parents=True, exist_ok=True)
         self._conf.write_text(slurm_conf(layout))
+        (self._home / "cgroup.conf").write_text(CGROUP_CONF)
         accounting = self._home / "slurmdbd.conf"
         accounting.touch(mode=0o600)
         accounting.write_text(slurmdbd_conf(layout))
@@ -143,6 +144,13 @@ class Slurm:
     def _start_daemon(self, daemon: Daemon, argv: list[str]) -> None:
         if not daemon.running():
             daemon.start(argv, env=self._environment)
+
+    def _all_nodes_up(self) -> bool:
+        """Raises `PartFailed` when a node's daemon has ended: there is nothing to wait for."""
+        for daemon in self._nodes.values():
+            if not daemon.running():
+                raise PartFailed(f"{daemon.name} ended; the end of {daemon.log}:\n{daemon.last_lines()}")
+        return self._all_nodes_respond()
 
     def _accounting_answers(self) -> bool:
         return self._answers("sacctmgr", "-n", "-i", "list", "cluster")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 NODES = ("node1", "node2", "node3", "node4")
 CPUS_A_NODE = 4
+# No cgroup is used; but left to itself, slurmd refuses to start in a container that has none.
+CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from infra.local.endpoints import Endpoints, StackNotUp
 from infra.local.folder import LONGEST_SOCKET_PATH, DataFolder
+from infra.local.kafka import draw_cluster_id
 from infra.local.ports import Ports, is_free
 
 
@@ -46,3 +47,9 @@ def test_endpoints_of_a_stack_that_is_not_up_name_the_command(tmp_path: Path) ->
     (tmp_path / "endpoints.json").write_text(json.dumps({"kafka": "127.0.0.1:1"}))
     with pytest.raises(StackNotUp, match="postgres, registry of the local stack"):
         Endpoints.load(tmp_path)
+
+
+def test_a_cluster_id_never_looks_like_an_option() -> None:
+    drawn = [draw_cluster_id() for _ in range(2000)]
+    assert not [one for one in drawn if one.startswith("-")]
+    assert len(set(drawn)) == 2000
