@@ -70,7 +70,14 @@ def gpu_xid_failure(job_id: str = "42", *, cluster: str = "local", workflow_id: 
     history.tick(300)
     history.progress(40)
     history.tick(5000)
-    history.observed(AttemptState.COMPLETED, ("node1", "node3"), exit_code=0, start_ms=started, end_ms=history.now_ms)
+    history.observed(
+        AttemptState.COMPLETED,
+        ("node1", "node3"),
+        exit_code=0,
+        excluded_nodes=("node2",),
+        start_ms=started,
+        end_ms=history.now_ms,
+    )
     return history
 
 

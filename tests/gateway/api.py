@@ -30,7 +30,7 @@ class Api:
         async def get() -> httpx.Response:
             transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
-                return await client.get(path, params=query)
+                return await client.get(path, params=query or None)
 
         return asyncio.run(get())
 
