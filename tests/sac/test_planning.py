@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recovery.settings import Settings
@@ -29,14 +29,21 @@ from tests.sac.model import (
     situation,
 )
 
-EVENTS = st.one_of(
-    st.tuples(st.just("advise"), st.sampled_from(DesiredState), st.integers(0, 3), st.booleans()),
-    st.tuples(st.just("pass"), st.sampled_from(["accepted", "lost", "late", "died before", "died after"])),
+PASSES = st.tuples(
+    st.just("pass"), st.sampled_from(["accepted", "accepted", "accepted", "lost", "late", "died before", "died after"])
+)
+WAITS = st.tuples(st.just("wait"), st.sampled_from([100, 2_500, 2_500, 40_000]))
+DISTURBANCES = st.one_of(
+    st.tuples(st.just("advise"), st.sampled_from(DesiredState), st.sampled_from([0, 0, 0, 1, 2]), st.booleans()),
     st.tuples(st.just("end"), st.sampled_from([AttemptState.FAILED, AttemptState.COMPLETED, AttemptState.NODE_FAIL])),
     st.tuples(st.just("requeue"), st.sampled_from([Hold.NONE, Hold.REQUEUE])),
     st.tuples(st.just("hold"), st.sampled_from([Hold.USER, Hold.ADMIN])),
     st.tuples(st.just("start")),
-    st.tuples(st.just("wait"), st.sampled_from([100, 2_500, 40_000])),
+)
+# Most of a history is looks and time going by, as in life; hypothesis alone would make most of it disturbances.
+ROUNDS = st.tuples(st.one_of(st.none(), DISTURBANCES), st.one_of(st.none(), WAITS), PASSES)
+HISTORIES = st.tuples(DISTURBANCES, st.lists(ROUNDS, min_size=4, max_size=16)).map(
+    lambda drawn: [drawn[0], *(event for round_ in drawn[1] for event in round_ if event is not None)]
 )
 
 
@@ -44,7 +51,7 @@ EVENTS = st.one_of(
 class World:
     """One job, its Advice and its ledger, and effects still on their way to Slurm."""
 
-    settings: Settings = ACTING
+    limits: Settings = ACTING
     job: ModelJob = field(default_factory=ModelJob)
     ledger: Ledger = field(default_factory=Ledger)
     advice: dict[int, Advice] = field(default_factory=dict)
@@ -70,7 +77,7 @@ class World:
         steps = plan(
             situation(self.job, self.now_ms, *self.advice.values(), attempt=attempt),
             self.ledger,
-            self.settings,
+            self.limits,
             self.now_ms,
         )
         assert len(steps) <= 1
@@ -139,7 +146,8 @@ def play(world: World, events: list[tuple[object, ...]]) -> None:
                 world.arrive()
 
 
-@given(st.lists(EVENTS, max_size=40))
+@settings(max_examples=400)
+@given(HISTORIES)
 def test_no_history_makes_it_act_on_another_attempt_or_hold_one_twice(events: list[tuple[object, ...]]) -> None:
     world = World()
     play(world, events)
@@ -147,11 +155,11 @@ def test_no_history_makes_it_act_on_another_attempt_or_hold_one_twice(events: li
     assert len(ended_by_us) == len(set(ended_by_us)), "an attempt was requeued twice"
 
 
-@given(st.lists(EVENTS, max_size=30), st.sampled_from([Mode.OBSERVE, Mode.DISABLED]), st.booleans())
+@given(HISTORIES, st.sampled_from([Mode.OBSERVE, Mode.DISABLED]), st.booleans())
 def test_nothing_is_ever_sent_in_observe_or_disabled(
     events: list[tuple[object, ...]], mode: Mode, acknowledged: bool
 ) -> None:
-    world = World(settings=ACTING if acknowledged else observing(ACTING))
+    world = World(limits=ACTING if acknowledged else observing(ACTING))
     world.job.mode = mode if acknowledged else Mode.ACT
     play(world, events)
     assert world.sent == []
@@ -225,7 +233,7 @@ def test_a_successor_that_somebody_else_held_is_not_ours() -> None:
 
 
 def with_our_hold(job: ModelJob, order: Advice, outcome: Outcome | None, now_ms: int) -> Ledger:
-    """A ledger with our requeuehold of the Advice's attempt."""
+    """A ledger with the first command for this Advice, and how it ended."""
     ledger = Ledger()
     step = only(plan(situation(job, now_ms, order), ledger, ACTING, now_ms))
     assert isinstance(step, Intent)
@@ -273,6 +281,28 @@ def test_a_hold_that_slurm_refused_may_be_asked_once_more() -> None:
     third = only(plan(situation(failed, START_MS + 200, order), ledger, ACTING, START_MS + 200))
     assert isinstance(third, Refused)
     assert third.reason is Refusal.SCHEDULER_REFUSED
+
+
+def test_a_hold_by_somebody_else_on_our_successor_is_respected() -> None:
+    job = ModelJob()
+    for hold in (Hold.USER, Hold.ADMIN):
+        for desired in (DesiredState.RESTARTED, DesiredState.TERMINATED):
+            order = advice(job, desired, index=0, submit_time=job.submit_time, generation=1, exclude=("node1",))
+            restart = replace(order, desired_state=DesiredState.RESTARTED)
+            ledger = with_our_hold(job, restart, Outcome.ACCEPTED, START_MS)
+            successor = replace(held_successor(job), hold=hold)
+            step = only(plan(situation(successor, START_MS + 9_000, order), ledger, ACTING, START_MS + 9_000))
+            assert isinstance(step, Refused)
+            assert step.reason is Refusal.FOREIGN_HOLD
+
+
+def test_what_slurm_accepted_is_not_asked_again_though_it_does_not_show() -> None:
+    job = ModelJob(state=AttemptState.HELD, hold=Hold.USER)
+    order = advice(job, DesiredState.RELEASED, index=0, submit_time=job.submit_time, generation=1)
+    ledger = with_our_hold(job, order, Outcome.ACCEPTED, START_MS)
+    step = only(plan(situation(job, START_MS + 60_000, order), ledger, ACTING, START_MS + 60_000))
+    assert isinstance(step, Refused)
+    assert step.reason is Refusal.UNKNOWN_STATE
 
 
 def test_a_job_is_not_released_within_the_second_in_which_it_was_requeued() -> None:
