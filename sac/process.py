@@ -7,8 +7,8 @@ import time
 import structlog
 
 from recovery.process import ProcessContext, run_process
-from recovery.settings import Settings, SettingsError
-from recovery.topics import TopicsError, check_topics
+from recovery.settings import Settings
+from recovery.topics import check_topics
 from sac.act import Actor
 from sac.controller import Controller, Pass
 from sac.lease import Lease
@@ -31,10 +31,7 @@ def run(settings: Settings) -> int:
 
 def _body(context: ProcessContext) -> None:
     settings = context.settings
-    try:
-        check_topics(settings.kafka.bootstrap, (*TOPICS, JOURNAL, FLEET, SAC_LEASE))
-    except TopicsError as error:
-        raise SettingsError(str(error)) from error
+    check_topics(settings.kafka.bootstrap, (*TOPICS, JOURNAL, FLEET, SAC_LEASE))
     codec = Codec(RegistryIds(settings.registry.url))
     lease = Lease(settings.kafka.bootstrap, settings.slurm.cluster)
     try:

@@ -1,4 +1,4 @@
-"""A cheap look at one job, right before a command: the two things that say whether the command is still meant for it."""
+"""A cheap look at one job, right before a command: is the command still meant for what is there now?"""
 
 from __future__ import annotations
 
