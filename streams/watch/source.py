@@ -29,6 +29,7 @@ from streams.watch.events import (
     source_of,
 )
 from streams.watch.matcher import Matcher
+from streams.watch.neighbours import Neighbours, last_stamp
 from streams.watch.origin import origin_of
 from streams.watch.ownership import Owner, Wait, Written, owner_of
 from streams.watch.progress import Checkpoint
@@ -43,8 +44,6 @@ SETTLE_MS = 3_000
 QUIET_MS = 2_000
 # Blocks of one source in one turn: a large backlog must not keep the others waiting.
 BLOCKS_A_TURN = 16
-# How far to look for the timestamps around a line that has none.
-NEAR_BYTES, NEAR_LINES = 16_384, 50
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Pending:
-    """A line to settle, in the block that it was read in."""
+    """A line to settle: the `number`th of interest in its block."""
 
     line: Line
-    block: Block
-    carried_ms: int | None
+    absent_ms: int | None
+    number: int
+    neighbours: Neighbours
 
 
 class Source:
@@ -143,20 +143,20 @@ class Source:
         place, carried_ms = self._block_end
         if block.start.epoch != place.epoch:
             carried_ms, self._epoch_since_ms = None, now_ms
+
+        def stamp(line: bytes) -> int | None:
+            return stamp_ms(line, zone=self._reading.zone, near_ms=block.read_ms)
+
+        lines = []
         line_no, counted = block.start.line_no + 1, 0
         for found in self._reading.matcher.scan(block.data):
             line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
-            line = Line(
-                path=self.path,
-                epoch=block.start.epoch,
-                offset=block.start.offset + found.start,
-                line_no=line_no,
-                line_ms=self._stamp(found.line, block.read_ms),
-                read_ms=block.read_ms,
-                found=found,
-            )
-            self._pending.append(_Pending(line, block, carried_ms))
-        last_ms = self._stamp_before(block.data, len(block.data), block.read_ms)
+            offset = block.start.offset + found.start
+            lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
+        starts, own = [line.found.start for line in lines], [line.line_ms for line in lines]
+        neighbours = Neighbours(block.data, starts, own, carried_ms, stamp)
+        self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
+        last_ms = last_stamp(block.data, stamp)
         self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
 
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
@@ -178,18 +178,14 @@ class Source:
         self._done = self._block_end
 
     def _written(self, pending: _Pending, claim: Claim, now_ms: int) -> Written:
-        line, block = pending.line, pending.block
-        after_ms = before_ms = None
-        if line.line_ms is None and (len(claim.writers) > 1 or claim.over):
-            after_ms = self._stamp_before(block.data, line.found.start, line.read_ms)
-            after_ms = pending.carried_ms if after_ms is None else after_ms
-            before_ms = self._stamp_after(block.data, line.found.start, line.read_ms)
+        line, around, number = pending.line, pending.neighbours, pending.number
+        unclear = line.line_ms is None and (len(claim.writers) > 1 or claim.over)
         since_ms = self._epoch_since_ms
         return Written(
             own_ms=line.line_ms,
-            after_ms=after_ms,
-            before_ms=before_ms,
-            absent_ms=block.after_ms,
+            after_ms=around.after_ms[number] if unclear else None,
+            before_ms=around.before_ms[number] if unclear else None,
+            absent_ms=pending.absent_ms,
             read_ms=line.read_ms,
             new_epoch=since_ms is not None and now_ms - since_ms < SETTLE_MS,
         )
@@ -218,19 +214,6 @@ class Source:
         if step is None:
             log.warning("checkpoint of unknown step", path=self.path, attempt=attempt.key, next="not recorded")
         return step
-
-    def _stamp(self, line: bytes, read_ms: int) -> int | None:
-        return stamp_ms(line, zone=self._reading.zone, near_ms=read_ms)
-
-    def _stamp_before(self, data: bytes, start: int, read_ms: int) -> int | None:
-        """The last timestamp among the few lines before `start`."""
-        lines = data[max(0, start - NEAR_BYTES) : start].splitlines()[-NEAR_LINES:]
-        return next((ms for line in reversed(lines) if (ms := self._stamp(line, read_ms)) is not None), None)
-
-    def _stamp_after(self, data: bytes, start: int, read_ms: int) -> int | None:
-        """The first timestamp among the few lines after the one at `start`."""
-        lines = data[start : start + NEAR_BYTES].splitlines()[1:NEAR_LINES]
-        return next((ms for line in lines if (ms := self._stamp(line, read_ms)) is not None), None)
 
 
 def _place(position: SourceRead) -> Place:

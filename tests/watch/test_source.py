@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -255,3 +256,12 @@ def test_a_last_line_in_the_second_of_the_end_is_of_the_attempt_that_ended_thoug
         ),
     )
     assert list(owners(list(everything(Source(str(path), reading()), NOW, claim)))) == [0, 1]
+
+
+def test_many_unstamped_lines_between_stamped_ones_are_settled_in_linear_time(path: Path) -> None:
+    unstamped = "RuntimeError: CUDA error: unknown error\n"
+    path.write_text(xid("10:04:00.000") + unstamped * 30_000 + xid("10:04:30.000") + xid("10:07:30.000"))
+    started = time.monotonic()
+    events = everything(Source(str(path), reading()), NOW, two_attempts(path))
+    assert time.monotonic() - started < 20
+    assert list(owners(list(events))) == [0] * (1 + 8 + 1) + [1]

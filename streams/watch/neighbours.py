@@ -1,0 +1,65 @@
+"""The timestamps around lines that carry none: when a line was written at the earliest and at the latest.
+
+Computed for a whole block at once, and only when somebody asks: each part of the block is looked at once, however
+many of its lines are of interest, and only a little way around each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+# How far to look before and after a line.
+NEAR_BYTES, NEAR_LINES = 16_384, 50
+
+Stamp = Callable[[bytes], int | None]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The lines of interest of one block: `starts` ascending, `own` the time that each carries."""
+
+    data: bytes
+    starts: Sequence[int]
+    own: Sequence[int | None]
+    carried_ms: int | None
+    """The last timestamp before the block, in the same epoch of the file."""
+    stamp: Stamp
+
+    @cached_property
+    def after_ms(self) -> Sequence[int | None]:
+        """For each line the last timestamp before it."""
+        known: list[int | None] = []
+        low, last = 0, self.carried_ms
+        for start, own in zip(self.starts, self.own, strict=True):
+            between = last_stamp(self.data[low:start], self.stamp)
+            last = last if between is None else between
+            known.append(last)
+            low, last = start, last if own is None else own
+        return known
+
+    @cached_property
+    def before_ms(self) -> Sequence[int | None]:
+        """For each line the first timestamp after it."""
+        known: list[int | None] = []
+        high: int = len(self.data)
+        following: int | None = None
+        for start, own in zip(reversed(self.starts), reversed(self.own), strict=True):
+            between = first_stamp(self.data[start:high], self.stamp)
+            following = following if between is None else between
+            known.append(following)
+            high, following = start, following if own is None else own
+        return known[::-1]
+
+
+def last_stamp(data: bytes, stamp: Stamp) -> int | None:
+    """The last timestamp in the last few lines."""
+    lines = data[-NEAR_BYTES:].splitlines()[-NEAR_LINES:]
+    return next((ms for line in reversed(lines) if (ms := stamp(line)) is not None), None)
+
+
+def first_stamp(data: bytes, stamp: Stamp) -> int | None:
+    """The first timestamp in the few lines after the first."""
+    lines = data[:NEAR_BYTES].splitlines()[1:NEAR_LINES]
+    return next((ms for line in lines if (ms := stamp(line)) is not None), None)
