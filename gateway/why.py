@@ -171,7 +171,8 @@ def _now(story: Story) -> Sentence:
     if state == AttemptState.RUNNING:
         text = f"It is running again: {_name(newest)} runs{where} since {since}{_resumed(newest)}."
     elif state == AttemptState.COMPLETED:
-        text = f"It ran again and completed: {_name(newest)} ended at {clock(newest['end_ms'])}{_resumed(newest)}."
+        ended = clock(newest["end_ms"] or newest["observed_ms"])
+        text = f"It ran again and completed: {_name(newest)} ended at {ended}{_resumed(newest)}."
     elif state == AttemptState.HELD:
         text = f"It is not running: {_name(newest)} is held since {since}."
     elif state in WAITING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import demo, parked, processes, replay, schemas, settings, stack, topics
+from recovery.commands import demo, parked, processes, projections, replay, schemas, settings, stack, topics
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ demo.register(app)
 processes.register(app)
 parked.register(app)
 topics.register(app)
+projections.register(app)
 replay.register(app)
 schemas.register(app)
 settings.register(app)

@@ -108,7 +108,7 @@ def test_two_runners_on_the_same_partitions_apply_each_batch_once(topics: Topics
 
 
 def test_a_runner_that_is_killed_while_it_writes_leaves_whole_batches(topics: Topics, url: str, engine: Engine) -> None:
-    stories = [gpu_xid_failure(str(job)) for job in range(300)]
+    stories = [gpu_xid_failure(str(job)) for job in range(100)]
     writer = Writer(topics)
     writer.write(record for story in stories for record in story.records)
 
@@ -126,3 +126,18 @@ def test_a_runner_that_is_killed_while_it_writes_leaves_whole_batches(topics: To
     with running(topics, url) as runner:
         runner.until(lambda: caught_up(engine, writer.ends), "all stories in the tables")
     assert len(dump(engine)["audit_rows"]) == sum(len(story.records) for story in stories)
+
+
+def test_once_all_is_read_the_noted_lag_is_nothing_in_spite_of_transaction_markers(
+    topics: Topics, url: str, engine: Engine
+) -> None:
+    writer = Writer(topics)
+    writer.write(RECORDS)
+
+    def lags() -> list[int | None]:
+        with engine.connect() as connection:
+            return list(connection.execute(select(OFFSETS.c.lag)).scalars())
+
+    with running(topics, url) as runner:
+        runner.until(lambda: caught_up(engine, writer.ends), "the story in the tables")
+        runner.until(lambda: len(lags()) == 4 and not any(lag != 0 for lag in lags()), "no lag in any partition")
