@@ -16,7 +16,7 @@ from infra.local.java import java
 from infra.local.parts import PartFailed, Report
 from infra.local.ports import Ports, is_free
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 STOP_SECONDS = 15.0
 
 SETTINGS = """\

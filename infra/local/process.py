@@ -1,7 +1,8 @@
 """Processes that outlive whoever started them, known by pid, start time and command line.
 
 A pid alone may belong to a stranger by now, and a zombie still has one: so a recorded process counts as alive only if
-/proc shows the same start time and the same arguments, and it is not a zombie.
+/proc shows the same start time and the same arguments, and it is not a zombie. After a reboot
+nothing recorded is alive.
 """
 
 import contextlib
@@ -11,11 +12,18 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 POLL_SECONDS = 0.02
 EXEC_SECONDS = 5.0
+
+
+@cache
+def this_boot() -> str:
+    """The kernel's id of the present boot: start times and process groups mean nothing in another."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @dataclass(frozen=True)
@@ -25,10 +33,11 @@ class Process:
     pid: int
     started: int
     argv: tuple[str, ...]
+    boot: str = field(default_factory=this_boot)
 
     def alive(self) -> bool:
         stat = _stat(self.pid)
-        if stat is None or stat.started != self.started:
+        if stat is None or stat.started != self.started or self.boot != this_boot():
             return False
         if stat.state == "Z":
             return False
@@ -49,6 +58,8 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL for the process and its process group, and waits until the process is gone (5 s at most)."""
+        if self.boot != this_boot():
+            return
         self.send(signal.SIGKILL)
         self.wait(5.0)
         stat = _stat(self.pid)
@@ -70,7 +81,8 @@ class Process:
     def _gone(self) -> bool:
         """Whether it holds nothing any more: no file, no port. It has stopped being `alive` a moment earlier."""
         stat = _stat(self.pid)
-        return stat is None or stat.started != self.started or (stat.state in "ZX" and stat.threads <= 1)
+        stranger = stat is not None and (stat.started != self.started or self.boot != this_boot())
+        return stat is None or stranger or (stat.state in "ZX" and stat.threads <= 1)
 
     def save(self, file: Path) -> None:
         draft = file.with_suffix(".tmp")
@@ -85,11 +97,12 @@ class Process:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> "Process":
-        pid, started, argv = fields["pid"], fields["started"], fields["argv"]
+        pid, started, argv, boot = fields["pid"], fields["started"], fields["argv"], fields["boot"]
         assert isinstance(pid, int)
         assert isinstance(started, int)
         assert isinstance(argv, list)
-        return cls(pid, started, tuple(argv))
+        assert isinstance(boot, str)
+        return cls(pid, started, tuple(argv), boot)
 
 
 def spawn(argv: Sequence[str], *, env: Mapping[str, str], log: Path, launcher: Sequence[str] = ()) -> Process:

@@ -11,7 +11,7 @@ from infra.local.java import java
 from infra.local.parts import Report
 from infra.local.ports import Ports
 
-START_SECONDS = 90.0
+START_SECONDS = 120.0
 STOP_SECONDS = 10.0
 
 

@@ -110,9 +110,13 @@ class _Keeper:
 
 
 class Supervisor:
-    """The supervisor of one data folder, seen from any process."""
+    """The supervisor of one data folder, seen from any process.
 
-    def __init__(self, data_folder: Path) -> None:
+    `grace_seconds` is how long children have between SIGTERM and SIGKILL.
+    """
+
+    def __init__(self, data_folder: Path, grace_seconds: float = STOP_SECONDS) -> None:
+        self._grace = grace_seconds
         self._folder = DataFolder(data_folder.resolve())
         self._daemon = Daemon("supervisor-process", self._folder)
 
@@ -121,7 +125,9 @@ class Supervisor:
         self._folder.create()
         self.stop()
         self._plan.touch(mode=0o600)  # environments may hold passwords
-        self._plan.write_text(json.dumps([asdict(child) for child in children]))
+        self._plan.write_text(
+            json.dumps({"grace_seconds": self._grace, "children": [asdict(child) for child in children]})
+        )
         report(f"starting {', '.join(child.name for child in children)}")
         argv = [sys.executable, "-m", "infra.local.supervisor", str(self._folder.root)]
         self._daemon.start(argv, env={MARK: str(self._folder.root)})
@@ -131,8 +137,8 @@ class Supervisor:
         """Ends the supervisor and its children, also those of one that was killed. Does nothing if none is there."""
         if not self._folder.run.exists():
             return
-        self._daemon.stop(seconds=STOP_SECONDS * 2)
-        _end([child.process for child in self._read() if child.process is not None])
+        self._daemon.stop(seconds=self._grace + STOP_SECONDS)
+        _end([child.process for child in self._read() if child.process is not None], self._grace)
         kill_all_with(MARK, str(self._folder.root))  # one that was started, but not yet on record
         self._record.unlink(missing_ok=True)
 
@@ -143,17 +149,16 @@ class Supervisor:
         """The supervisor's own life, until SIGTERM or SIGINT."""
         asked = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, asked)
-        plan = [
-            Child(entry["name"], tuple(entry["argv"]), entry["env"]) for entry in json.loads(self._plan.read_text())
-        ]
-        keepers = [_Keeper(child, self._folder) for child in plan]
+        plan = json.loads(self._plan.read_text())
+        children = [Child(entry["name"], tuple(entry["argv"]), entry["env"]) for entry in plan["children"]]
+        keepers = [_Keeper(child, self._folder) for child in children]
         try:
             while signal.sigtimedwait(asked, LOOK_EVERY_SECONDS) is None:
                 changes = [keeper.look(time.monotonic()) for keeper in keepers]
                 if any(changes) or not self._record.exists():
                     self._write(keepers)
         finally:
-            _end([keeper.process for keeper in keepers if keeper.process is not None])
+            _end([keeper.process for keeper in keepers if keeper.process is not None], plan["grace_seconds"])
             for keeper in keepers:
                 keeper.process = None
             self._write(keepers)
@@ -195,11 +200,11 @@ def _exit_code(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _end(processes: Sequence[Process]) -> None:
+def _end(processes: Sequence[Process], grace_seconds: float) -> None:
     """SIGTERM to all at once, one deadline for all, then SIGKILL."""
     for process in processes:
         process.send(signal.SIGTERM)
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + grace_seconds
     for process in processes:
         process.wait(max(0.0, deadline - time.monotonic()))
         process.kill()

@@ -197,4 +197,5 @@ def test_a_pid_that_belongs_to_another_program_now_is_not_ours() -> None:
     argv = tuple(Path("/proc/self/cmdline").read_text().rstrip("\0").split("\0"))
     assert Process(os.getpid(), int(me[19]), argv).alive()
     assert not Process(os.getpid(), int(me[19]) - 1, argv).alive()
+    assert not Process(os.getpid(), int(me[19]), argv, boot="another").alive()
     assert not Process(os.getpid(), int(me[19]), ("postgres", "-D", "/somewhere")).alive()
