@@ -97,7 +97,7 @@ class Process:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> "Process":
-        pid, started, argv, boot = fields["pid"], fields["started"], fields["argv"], fields["boot"]
+        pid, started, argv, boot = fields["pid"], fields["started"], fields["argv"], fields.get("boot", this_boot())
         assert isinstance(pid, int)
         assert isinstance(started, int)
         assert isinstance(argv, list)
