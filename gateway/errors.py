@@ -11,7 +11,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError
+from sqlalchemy.exc import InterfaceError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
 log = structlog.get_logger(__name__)
@@ -73,8 +74,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
-    def database(request: Request, error: OperationalError) -> JSONResponse:
-        log.warning("PostgreSQL does not answer", path=request.url.path, error=str(error.orig))
+    @app.exception_handler(PoolTimeout)
+    def database(request: Request, error: SQLAlchemyError) -> JSONResponse:
+        log.warning("PostgreSQL does not answer", path=request.url.path, error=str(error))
         return _unavailable("the database does not answer or took too long; try again in a few seconds")
 
     @app.exception_handler(ProgrammingError)

@@ -286,3 +286,11 @@ def test_the_words_of_the_interface_follow_the_vocabulary() -> None:
 @pytest.mark.parametrize("state", sorted(AttemptState))
 def test_every_state_of_slurm_has_one_of_the_interface(state: str) -> None:
     assert (job_status(state) is JobStatus.UNSPECIFIED) == (state == "UNKNOWN")
+
+
+def test_more_requests_than_connections_are_asked_to_come_again(url: str) -> None:
+    narrow = create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.1)
+    with narrow.connect():
+        answer = Api(create_app(narrow)).ask("/v1/jobs")
+    narrow.dispose()
+    assert (answer.status_code, answer.json()["code"]) == (503, 14)
