@@ -92,6 +92,15 @@ class FileFollower:
         """Milliseconds since the file last changed under our eyes; 0 if it was never seen."""
         return 0 if self._changed_ms is None else now_ms - self._changed_ms
 
+    def peek(self, count: int) -> bytes:
+        """The next bytes, at most `count`, without moving on; empty where there are none or they can't be read."""
+        if self._fd is None:
+            return b""
+        try:
+            return os.pread(self._fd, count, self.place.offset)
+        except OSError:
+            return b""  # the next look finds the same error and says so
+
     def look(self, now_ms: int, *, over: bool = False) -> Iterator[Block]:
         """Give what is new, in blocks; whoever stops in between gets the rest at the next look.
 

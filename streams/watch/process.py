@@ -50,6 +50,7 @@ BEAT_S = 30.0
 
 SOURCES = gauge("watch_sources", "Files that are followed, by state; waiting: held back for news of its job.", "state")
 BYTES = counter("watch_read_bytes", "Bytes of job output read.")
+NOT_PARKED = counter("watch_lines_not_parked", "Lines of nobody past the first ones of a run, which were parked.")
 _STATES = (*FileState, "waiting")
 
 
@@ -231,7 +232,8 @@ class _Watch:
             SOURCES.labels(state).set(states.get(state, 0))
         for source in self._sources.values():
             BYTES.inc(source.bytes_read)
-            source.bytes_read = 0
+            NOT_PARKED.inc(source.not_parked)
+            source.bytes_read = source.not_parked = 0
 
 
 def _now_ms() -> int:

@@ -29,7 +29,7 @@ from streams.watch.events import (
     source_of,
 )
 from streams.watch.matcher import Matcher
-from streams.watch.neighbours import Neighbours, last_stamp
+from streams.watch.neighbours import NEAR_BYTES, Neighbours, first_stamp, last_stamp
 from streams.watch.origin import origin_of
 from streams.watch.ownership import Owner, Wait, Written, owner_of
 from streams.watch.progress import Checkpoint
@@ -44,6 +44,8 @@ SETTLE_MS = 3_000
 QUIET_MS = 2_000
 # Blocks of one source in one turn: a large backlog must not keep the others waiting.
 BLOCKS_A_TURN = 16
+# Parked lines in a row, after which the next ones would say nothing new.
+MOST_PARKED = 100
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ class Source:
         self.waiting = ""
         """Why the source is held back; empty while it is not."""
         self.bytes_read = 0
+        self._parked_in_a_row = 0
+        self.not_parked = 0
+        """Lines of a long run that belong to nobody: the first ones of it are parked, the rest is only counted."""
 
     @property
     def state(self) -> FileState:
@@ -171,20 +176,29 @@ class Source:
                 return
             self._pending.popleft()
             if isinstance(verdict, Owner):
+                self._parked_in_a_row = 0
                 yield from self._facts(pending.line, verdict.attempt, claim)
             else:
-                yield parked_line(pending.line, verdict.reason, now_ms)
+                self._parked_in_a_row += 1
+                if self._parked_in_a_row <= MOST_PARKED:
+                    yield parked_line(pending.line, verdict.reason, now_ms)
+                else:
+                    self.not_parked += 1
         self.waiting = ""
         self._done = self._block_end
 
     def _written(self, pending: _Pending, claim: Claim, now_ms: int) -> Written:
-        line, around, number = pending.line, pending.neighbours, pending.number
-        unclear = line.line_ms is None and (len(claim.writers) > 1 or claim.over)
-        since_ms = self._epoch_since_ms
+        line, since_ms = pending.line, self._epoch_since_ms
+        after_ms = before_ms = None
+        if line.line_ms is None and (len(claim.writers) > 1 or claim.over):
+            around = pending.neighbours
+            after_ms, before_ms = around.after_ms[pending.number], around.before_ms[pending.number]
+            if before_ms is None:
+                before_ms = first_stamp(b"\n" + self._follower.peek(NEAR_BYTES), around.stamp)
         return Written(
             own_ms=line.line_ms,
-            after_ms=around.after_ms[number] if unclear else None,
-            before_ms=around.before_ms[number] if unclear else None,
+            after_ms=after_ms,
+            before_ms=before_ms,
             absent_ms=pending.absent_ms,
             read_ms=line.read_ms,
             new_epoch=since_ms is not None and now_ms - since_ms < SETTLE_MS,

