@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     ctx: typer.Context,
-    scenario: Annotated[str, typer.Argument(help="What is broken: restart or observe.")] = "restart",
+    scenario: Annotated[
+        str, typer.Argument(help="What is broken: restart, observe, user-error, oom, no-progress or node-down.")
+    ] = "restart",
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running, and print the addresses.")] = False,
 ) -> None:
     """Recover a failing training job on a real local stack, show what happened, and check it.

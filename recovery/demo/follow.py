@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import httpx
@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from recovery.demo.api import Api, Json
-from recovery.demo.scenario import Scenario
+from recovery.demo.scenario import BROKEN, Scenario
 from recovery.demo.slurm import Cluster
 
 POLL_S = 0.3
@@ -49,16 +49,19 @@ class Follower:
         self._cluster = cluster
         self._job_id = job_id
         self._told: set[str] = set()
-        self._steps: dict[int, int] = {}
+        self._trains: set[int] = set()
         self._signatures = 0
+        self._node_down = False
 
     def until_over(self, scenario: Scenario) -> None:
         """Follow until the scenario's end is seen. Raises DemoError after DEADLINE_S seconds."""
         deadline = time.monotonic() + DEADLINE_S
-        over = self._restarted if scenario.acts else self._observed
+        over = self._acted if scenario.acts else self._observed
         with self._console.status("waiting for the first look at the job") as status:
             while True:
                 attempts = self._look(status.update)
+                if scenario.node_down:
+                    self._break_node(attempts)
                 if over(scenario, attempts):
                     return
                 if time.monotonic() > deadline:
@@ -113,26 +116,31 @@ class Follower:
 
     def _tell_step(self, attempt: Json) -> None:
         """Say when an attempt trains for the first time."""
-        index, step = attempt["attemptIndex"], attempt["lastStep"]
-        if step is not None and index not in self._steps:
-            self._steps[index] = step
+        index = attempt["attemptIndex"]
+        if attempt["lastStep"] is not None and index not in self._trains:
+            self._trains.add(index)
             self._say(attempt["firstStepTime"], index, "It trains", "green")
 
-    def _restarted(self, scenario: Scenario, attempts: list[Json]) -> bool:
-        """The last attempt is as it must be, by our record and by Slurm, and the Advice has come to its end."""
-        if not attempts or attempts[-1]["jmState"] != scenario.final_state:
-            return False
-        if len(attempts) != scenario.restarts + 1:
+    def _break_node(self, attempts: list[Json]) -> None:
+        """Once the job has a checkpoint to resume from, have Slurm lose a node."""
+        if not self._node_down and attempts and (attempts[-1]["lastCheckpointStep"] or 0) > 0:
+            self._cluster.set_node(BROKEN, "DOWN")
+            self._node_down = True
+            self._console.print(f"{'':12}[bold red]{BROKEN} is set DOWN[/]")
+
+    def _acted(self, scenario: Scenario, attempts: list[Json]) -> bool:
+        """The job is as it must be, and every Advice that must have been given has come to its end."""
+        if not attempts or attempts[-1]["jmState"] not in scenario.final_states:
             return False
         advice = self._api.advice(self._job_id)
-        return bool(advice) and all(not _pending(one) for one in advice)
+        enough = len(advice) >= len(scenario.told) and sum(1 for a in attempts if a["startTime"]) >= scenario.runs
+        return enough and all(not _pending(one) for one in advice)
 
     def _observed(self, scenario: Scenario, attempts: list[Json]) -> bool:
         """The job failed, what would have been done is on record, and nothing happens for a while after."""
-        if not attempts or attempts[-1]["jmState"] != scenario.final_state:
+        if not attempts or attempts[-1]["jmState"] not in scenario.final_states:
             return False
-        refused = self._api.audit(self._job_id, "ActionRefused")
-        if not refused:
+        if not self._api.audit(self._job_id, "ActionRefused"):
             return False
         time.sleep(OBSERVE_SETTLE_S)
         return True
@@ -147,10 +155,11 @@ def clock(rfc3339: str) -> str:
     return datetime.fromisoformat(rfc3339).astimezone().strftime("%H:%M:%S.%f")[:-5]
 
 
-def cancel_quietly(cluster: Cluster, job_id: str) -> str | None:
-    """Cancel what the demo submitted; return why it could not be, if so."""
+def tidy(cluster: Cluster, job_id: str, *, node_down: bool) -> Iterator[str]:
+    """Cancel the job and bring the node back; yield what could not be done, and why."""
     try:
         cluster.cancel(job_id)
+        if node_down:
+            cluster.set_node(BROKEN, "RESUME")
     except (subprocess.SubprocessError, OSError) as error:
-        return f"job {job_id} could not be cancelled: {error}"
-    return None
+        yield f"the cluster could not be tidied: {error}"

@@ -19,7 +19,7 @@ from infra.local.training.job import TrainingJob
 from recovery.bring_up import BringUpError, bring_down, bring_up
 from recovery.demo.api import Api
 from recovery.demo.checks import Check, Run, checks
-from recovery.demo.follow import DemoError, Follower, cancel_quietly, clock
+from recovery.demo.follow import DemoError, Follower, clock, tidy
 from recovery.demo.scenario import Scenario
 from recovery.demo.slurm import Cluster
 from recovery.run_files import read_run_files
@@ -77,8 +77,7 @@ class Demo:
             self._show(found)
             return 0 if all(check.holds for check in found) else 1
         finally:
-            problem = cancel_quietly(cluster, run.job_id)
-            if problem is not None:
+            for problem in tidy(cluster, run.job_id, node_down=self.scenario.node_down):
                 self.console.print(f"[yellow]{escape(problem)}[/]")
             api.close()
 
@@ -93,7 +92,7 @@ class Demo:
             fault=self.scenario.fault,
             fault_node=self.scenario.fault_node,
             fault_id=name,
-            comment=_aps(name, self.scenario.mode, settings.sac.environment or "local"),
+            comment=_aps(name, self.scenario, settings.sac.environment or "local"),
         )
         assert settings.slurm.conf_path is not None
         job_id = job.submit(settings.slurm.conf_path)
@@ -158,13 +157,13 @@ class Demo:
         bring_down(settings.data, lambda sentence: self.console.print(f"[dim]{escape(sentence)}[/]"))
 
 
-def _aps(workflow: str, mode: str, environment: str) -> str:
+def _aps(workflow: str, scenario: Scenario, environment: str) -> str:
     policy = {
         "workflow_id": workflow,
         "environment": environment,
-        "mode": mode,
+        "mode": scenario.mode,
         "auto_resume_mode": "requeue",
-        "max_requeue_times": 2,
+        "max_requeue_times": scenario.max_requeue_times,
         "log_file_paths_shared_across_attempts": True,
         "progress_interval": 1,
     }

@@ -20,7 +20,7 @@ class Accounted:
 
 
 class Cluster:
-    """Slurm's own commands, read only, but for the end."""
+    """Slurm's own commands."""
 
     def __init__(self, slurm_conf: Path) -> None:
         self._environment = {k: v for k, v in os.environ.items() if not k.startswith(("SQUEUE_", "SACCT_", "SLURM_"))}
@@ -44,6 +44,10 @@ class Cluster:
         if not expression or expression.startswith(("(", "None")):
             return ()
         return tuple(self._run("scontrol", "show", "hostnames", expression).split())
+
+    def set_node(self, node: str, state: str) -> None:
+        """Set a node DOWN, or have it back with RESUME."""
+        self._run("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=demo")
 
     def cancel(self, job_id: str) -> None:
         self._run("scancel", job_id)
