@@ -124,7 +124,7 @@ class Follower:
     def _break_node(self, attempts: list[Json]) -> None:
         """Once the job has a checkpoint to resume from, have Slurm lose a node."""
         if not self._node_down and attempts and (attempts[-1]["lastCheckpointStep"] or 0) > 0:
-            self._cluster.set_node(BROKEN, "DOWN")
+            self._cluster.lose_node(BROKEN)
             self._node_down = True
             self._console.print(f"{'':12}[bold red]{BROKEN} is set DOWN[/]")
 
@@ -160,6 +160,6 @@ def tidy(cluster: Cluster, job_id: str, *, node_down: bool) -> Iterator[str]:
     try:
         cluster.cancel(job_id)
         if node_down:
-            cluster.set_node(BROKEN, "RESUME")
+            cluster.have_node_back(BROKEN)
     except (subprocess.SubprocessError, OSError) as error:
         yield f"the cluster could not be tidied: {error}"

@@ -120,7 +120,6 @@ SCENARIOS = {
             fault_node=None,
             node_down=True,
             faults=0,
-            incidents=0,
         ),
     )
 }

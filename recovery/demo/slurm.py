@@ -45,9 +45,14 @@ class Cluster:
             return ()
         return tuple(self._run("scontrol", "show", "hostnames", expression).split())
 
-    def set_node(self, node: str, state: str) -> None:
-        """Set a node DOWN, or have it back with RESUME."""
-        self._run("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=demo")
+    def lose_node(self, node: str) -> None:
+        """Have Slurm take a node for DOWN: it requeues what ran there."""
+        self._run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=demo")
+
+    def have_node_back(self, node: str) -> None:
+        """Resume the node, unless it came back by itself (ReturnToService)."""
+        if self._run("sinfo", "-h", "-n", node, "-o", "%T").strip().startswith("down"):
+            self._run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def cancel(self, job_id: str) -> None:
         self._run("scancel", job_id)
