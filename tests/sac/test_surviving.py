@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from sac.slurm.squeue import SlurmJob
 from schemas.topics import FLEET
 from schemas.vocabulary import AttemptState, DesiredState, Operation, Outcome, Refusal
 from tests.sac.parts import ACT, Bus, Cluster, Room, advice, comment, until
@@ -23,7 +22,7 @@ SHORT = {"RECOVERY_SLURM__COMMAND_TIMEOUT_S": "1.5"}  # an unanswered command se
 def killing_scontrol(folder: Path, *, send: bool) -> dict[str, str]:
     """A scontrol which, at its first requeuehold, kills the controller with -9: before or after the real command."""
     folder.mkdir()
-    real = subprocess.run(["which", "scontrol"], capture_output=True, text=True, check=True).stdout.strip()
+    real = shutil.which("scontrol")
     script = folder / "scontrol"
     script.write_text(
         f"""#!{sys.executable}
@@ -44,46 +43,44 @@ os.execv({real!r}, ["scontrol", *sys.argv[1:]])
     return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-def crash_at_the_hold(cluster: Cluster, bus: Bus, room: Room, folder: Path, *, send: bool) -> SlurmJob:
-    """A controller dies at the requeuehold of a job; returns the job as it was before."""
-    job_id = cluster.submit("--comment", comment())
-    job = cluster.wait(job_id, AttemptState.RUNNING)
-    with room.process("sac", ACT, SHORT, killing_scontrol(folder, send=send)) as first:
-        bus.emit(advice(job, DesiredState.RESTARTED, exclude=job.nodes))
+def test_killed_at_the_hold_before_or_after_the_command_no_action_is_done_twice(
+    cluster: Cluster, bus: Bus, room: Room, tmp_path: Path
+) -> None:
+    lost, done = (cluster.wait(cluster.submit("--comment", comment()), AttemptState.RUNNING) for _ in range(2))
+
+    # The first controller dies after its intent was recorded, and before the command was sent.
+    with room.process("sac", ACT, SHORT, killing_scontrol(tmp_path / "before", send=False)) as first:
+        bus.emit(advice(lost, DesiredState.RESTARTED, exclude=lost.nodes))
         assert first.wait(timeout=30) == -signal.SIGKILL
-    assert [i.operation for i in bus.intents(job_id)] == [Operation.REQUEUE_HOLD]
-    assert bus.outcomes(job_id) == []
-    return job
+    assert [i.operation for i in bus.intents(lost.job_id)] == [Operation.REQUEUE_HOLD]
+    assert bus.outcomes(lost.job_id) == []
 
+    # The second does not ask again; it dies when its own command was sent, and before it could say how that ended.
+    with room.process("sac", ACT, SHORT, killing_scontrol(tmp_path / "after", send=True)) as second:
+        refusal = until("it is not asked again", lambda: next(iter(bus.refusals(lost.job_id)), None))
+        assert refusal.reason is Refusal.UNKNOWN_STATE
+        bus.emit(advice(done, DesiredState.RESTARTED, exclude=done.nodes))
+        assert second.wait(timeout=30) == -signal.SIGKILL
+    assert [i.operation for i in bus.intents(done.job_id)] == [Operation.REQUEUE_HOLD]
+    assert bus.outcomes(done.job_id) == []
 
-def test_killed_between_intent_and_command_nothing_is_asked_twice(
-    cluster: Cluster, bus: Bus, room: Room, tmp_path: Path
-) -> None:
-    job = crash_at_the_hold(cluster, bus, room, tmp_path / "bin", send=False)
+    # The third completes what was begun, once no effect of the lost command can arrive any more.
     with room.process("sac", ACT, SHORT):
-        refusal = until("it is not asked again", lambda: next(iter(bus.refusals(job.job_id)), None))
-    assert refusal.reason is Refusal.UNKNOWN_STATE
-    assert [o.outcome for o in bus.outcomes(job.job_id)] == [Outcome.UNKNOWN]
-    assert len(bus.intents(job.job_id)) == 1
-    assert cluster.job(job.job_id).restart_count == 0
-
-
-def test_killed_between_command_and_outcome_the_restart_is_completed_once(
-    cluster: Cluster, bus: Bus, room: Room, tmp_path: Path
-) -> None:
-    job = crash_at_the_hold(cluster, bus, room, tmp_path / "bin", send=True)
-    with room.process("sac", ACT, SHORT):
-        second = cluster.wait(job.job_id, AttemptState.RUNNING, restarts=1)
-    assert second.nodes != job.nodes
-    assert [i.operation for i in bus.intents(job.job_id)] == [
+        successor = cluster.wait(done.job_id, AttemptState.RUNNING, restarts=1)
+    assert successor.nodes != done.nodes
+    assert [i.operation for i in bus.intents(done.job_id)] == [
         Operation.REQUEUE_HOLD,
         Operation.UPDATE_CONSTRAINTS,
         Operation.RELEASE,
     ]
-    hold, update = bus.outcomes(job.job_id)[0], bus.intents(job.job_id)[1]
+    hold, update = bus.outcomes(done.job_id)[0], bus.intents(done.job_id)[1]
     assert hold.outcome is Outcome.UNKNOWN
-    assert update.intended_ms >= hold.ended_ms + 4500  # nothing before the lost command's effect could no longer arrive
-    assert cluster.job(job.job_id).restart_count == 1
+    assert update.intended_ms >= hold.ended_ms + 4_500
+    assert cluster.job(done.job_id).restart_count == 1
+
+    assert cluster.job(lost.job_id).restart_count == 0
+    assert len(bus.intents(lost.job_id)) == 1
+    assert [o.outcome for o in bus.outcomes(lost.job_id)] == [Outcome.UNKNOWN]
 
 
 def test_a_second_controller_stands_by_and_takes_over(cluster: Cluster, bus: Bus, room: Room) -> None:
@@ -136,6 +133,37 @@ def test_while_slurm_does_not_answer_nothing_is_known_and_nothing_is_done(
     assert all(heartbeat.unknown for heartbeat in seen)
     assert (bus.observed(job_id), bus.intents(job_id), bus.refusals(job_id)) == ([], [], [])
     assert cluster.job(job_id) == job
+
+
+def test_a_job_that_left_is_told_by_accounting_and_one_that_accounting_calls_running_is_waited_for(
+    cluster: Cluster, bus: Bus, room: Room, tmp_path: Path
+) -> None:
+    ended, running = cluster.submit("--comment", comment(), script="exit 3"), cluster.submit("--comment", comment())
+    cluster.wait(running, AttemptState.RUNNING)
+    failed = cluster.wait(ended, AttemptState.FAILED)
+    hidden = tmp_path / "hidden"
+    squeue = shutil.which("squeue")
+    (tmp_path / "squeue").write_text(
+        f"""#!{sys.executable}
+import json, pathlib, subprocess, sys
+shown = subprocess.run([{squeue!r}, *sys.argv[1:]], capture_output=True, text=True, check=True).stdout
+if pathlib.Path({str(hidden)!r}).exists():
+    document = json.loads(shown)
+    document["jobs"] = [job for job in document["jobs"] if str(job["job_id"]) not in {(ended, running)!r}]
+    shown = json.dumps(document)
+print(shown)
+"""
+    )
+    (tmp_path / "squeue").chmod(0o755)
+    with room.process("sac", {"PATH": f"{tmp_path}:{os.environ['PATH']}"}):
+        until("both were seen", lambda: bus.observed(ended) and bus.observed(running))
+        hidden.touch()
+        final = until("it left", lambda: [o for o in bus.observed(ended) if not o.in_controller])[-1]
+        time.sleep(1.5)
+        assert all(o.in_controller for o in bus.observed(running))
+    assert (final.state, final.exit_code, final.submit_time) == (AttemptState.FAILED, 3 << 8, failed.submit_time)
+    assert final.end_ms == failed.end_time * 1000
+    cluster.run("scancel", running)
 
 
 def test_the_watchdog_releases_old_recovery_holds_with_everything_else_down(cluster: Cluster, room: Room) -> None:
