@@ -18,10 +18,26 @@ empty `sac.environment` or `sac.partitions` admits nothing: what is missing is n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from recovery.settings import SacSettings
 from schemas.aps import Aps
 from schemas.vocabulary import Mode, Refusal
+
+
+class Granted(Protocol):
+    """What the operator set (the settings' section `sac`), so that this module needs no settings file."""
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def acknowledge_scheduler_actions(self) -> bool: ...
+
+    @property
+    def environment(self) -> str: ...
+
+    @property
+    def partitions(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Permission:
     refusal: Refusal | None
 
 
-def permission(aps: Aps | None, aps_error: str | None, partition: str, settings: SacSettings) -> Permission:
+def permission(aps: Aps | None, aps_error: str | None, partition: str, settings: Granted) -> Permission:
     """Resolve the mode of one job; see the table above."""
     refused = not_admitted(aps, aps_error, partition, settings)
     if refused is not None:
@@ -54,7 +70,7 @@ def permission(aps: Aps | None, aps_error: str | None, partition: str, settings:
     return Permission(Mode.ACT, f"{by} act, and scheduler actions are acknowledged", None)
 
 
-def not_admitted(aps: Aps | None, aps_error: str | None, partition: str, settings: SacSettings) -> Permission | None:
+def not_admitted(aps: Aps | None, aps_error: str | None, partition: str, settings: Granted) -> Permission | None:
     """Why this job is none of this installation's, or None where it is."""
     if aps is None:
         return Permission(Mode.DISABLED, aps_error or "its comment has no APS", Refusal.APS)

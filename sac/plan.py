@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from recovery.settings import Settings
 from sac.ledger import Ledger, action_id, refusal_id
-from sac.mode import permission
+from sac.mode import Granted, permission
 from schemas.decisions import Advice
 from schemas.facts import JobObserved
 from schemas.identity import AttemptId
@@ -46,6 +46,23 @@ HOLD_TRIES = 2
 
 RESTARTABLE = FAILURE_STATES | {AttemptState.RUNNING, AttemptState.SUSPENDED, AttemptState.TIMEOUT}
 WAITING = frozenset({AttemptState.COMPLETING, AttemptState.CONFIGURING})
+
+
+class CommandLimits(Protocol):
+    """How long a Slurm command may take."""
+
+    @property
+    def command_timeout_s(self) -> float: ...
+
+
+class PlanSettings(Protocol):
+    """The settings that planning depends on."""
+
+    @property
+    def sac(self) -> Granted: ...
+
+    @property
+    def slurm(self) -> CommandLimits: ...
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ def open_advice(known: Iterable[Advice]) -> Advice | None:
     return max(pending, key=lambda a: (a.attempt.incarnation, a.attempt.index, a.generation), default=None)
 
 
-def plan(situation: Situation, ledger: Ledger, settings: Settings, now_ms: int) -> list[Step]:
+def plan(situation: Situation, ledger: Ledger, settings: PlanSettings, now_ms: int) -> list[Step]:
     """Return the next step for one job: one Intent, or one Refused that is not on record yet, or nothing."""
     advice = situation.open_advice
     step = _for_advice(situation, advice, ledger, settings, now_ms) if advice is not None else None
@@ -115,7 +132,7 @@ def plan(situation: Situation, ledger: Ledger, settings: Settings, now_ms: int) 
     return [step]
 
 
-def _for_advice(s: Situation, advice: Advice, ledger: Ledger, settings: Settings, now_ms: int) -> Step | None:
+def _for_advice(s: Situation, advice: Advice, ledger: Ledger, settings: PlanSettings, now_ms: int) -> Step | None:
     seen = s.observed
     first = {
         DesiredState.RESTARTED: Operation.REQUEUE_HOLD,
@@ -232,7 +249,7 @@ def _release(seen: JobObserved, advice: Advice, ledger: Ledger, now_ms: int, lif
     return _act(ledger, now_ms, _intent(seen, advice, Operation.RELEASE, start_now=requeued))
 
 
-def _early_hold(s: Situation, ledger: Ledger, settings: Settings, now_ms: int) -> Step | None:
+def _early_hold(s: Situation, ledger: Ledger, settings: PlanSettings, now_ms: int) -> Step | None:
     """Preserve an attempt that has just failed while the recovery decision is made."""
     seen, attempt = s.observed, s.attempt
     if attempt is None or s.policy is None or s.quarantined or seen.aps is None or seen.end_ms is None:
@@ -309,7 +326,7 @@ def _refuse(advice: Advice, operation: Operation, reason: Refusal, detail: str) 
     return Refused(advice.attempt, operation, advice.generation, advice.event_id, identity, reason, detail)
 
 
-def _settled(ledger: Ledger, attempt: AttemptId, settings: Settings, now_ms: int) -> bool:
+def _settled(ledger: Ledger, attempt: AttemptId, settings: PlanSettings, now_ms: int) -> bool:
     settle_ms = int(SETTLE_TIMEOUTS * settings.slurm.command_timeout_s * 1000)
     return all(action.settled(now_ms, settle_ms) for action in ledger.of(attempt))
 
