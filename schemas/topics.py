@@ -45,12 +45,14 @@ class Topic:
     partitions: int
     about: str
     log_append_time: bool = False
+    compression: str = "producer"
 
     def config(self, *, replication: int) -> dict[str, str]:
         """Kafka's topic configuration. `replication` decides min.insync.replicas."""
         config = {
             "min.insync.replicas": "2" if replication >= 3 else "1",
             "message.timestamp.type": "LogAppendTime" if self.log_append_time else "CreateTime",
+            "compression.type": self.compression,
         }
         if self.cleanup is Cleanup.KEPT:
             return config | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -64,7 +66,10 @@ ACTIONS = Topic("recovery.actions", "action", Cleanup.COMPACTED, 1, "the schedul
 DECISION_LOG = Topic("recovery.decisions", "job", Cleanup.KEPT, 8, "all that the attempt decider concluded")
 JOBS = Topic("recovery.jobs", "job", Cleanup.COMPACTED, 8, "current view of a job, for watch and the controller")
 ADVICE = Topic("recovery.advice", "attempt", Cleanup.COMPACTED, 8, "current Advice of an attempt")
-REQUESTS = Topic("recovery.requests", "job", Cleanup.DAYS, 4, "questions for attribution providers")
+# Uncompressed by the broker, whatever the producer does: ask reads it with a client that has no codecs of its own.
+REQUESTS = Topic(
+    "recovery.requests", "job", Cleanup.DAYS, 4, "questions for attribution providers", compression="uncompressed"
+)
 TIMERS = Topic("recovery.timers", "timer", Cleanup.COMPACTED, 8, "pending deadlines")
 FLEET = Topic("recovery.fleet", "cluster", Cleanup.DAYS, 1, "the scheduler controllers' heartbeats")
 POLICIES = Topic(

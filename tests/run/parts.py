@@ -211,13 +211,15 @@ class Follower:
             self.view.poll(min(left, 0.1))
         return self.seen
 
-    def until(self, condition: Callable[[list[Message]], bool], what: str) -> list[Message]:
+    def until(
+        self, condition: Callable[[list[Message]], bool], what: str, deadline_s: float = DEADLINE_S
+    ) -> list[Message]:
         def look() -> list[Message] | None:
             assert self.view is not None
             self.view.poll(0.05)
             return self.seen if condition(self.seen) else None
 
-        return until(look, what)
+        return until(look, what, deadline_s)
 
     def events(self, kind: type[T]) -> list[T]:
         decoded = (decode(self.codec, message) for message in self.seen if message.value() is not None)
