@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from sac.plan import Intent, Refused
 from sac.slurm.commands import DETAIL, Sent, SlurmCommands
 from sac.slurm.glimpse import Glimpse, changed, glimpse
 from sac.slurm.nodes import compress
+from sac.steps import Intent, Refused
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused
 from schemas.identity import Position, derived_id
 from schemas.vocabulary import AttemptState, Operation, Outcome

@@ -17,7 +17,7 @@ from recovery.settings import Settings
 from sac.act import Actor
 from sac.left import LeftJobs
 from sac.observe import Stamp, left, observe
-from sac.plan import Intent, Refused, Situation, Step, plan
+from sac.plan import plan
 from sac.publish import Publisher
 from sac.slurm import squeue
 from sac.slurm.answers import Unknown
@@ -25,6 +25,7 @@ from sac.slurm.commands import Sent, SlurmCommands
 from sac.slurm.inventory import Inventory, inventory
 from sac.slurm.sacct import final_record
 from sac.slurm.squeue import Look
+from sac.steps import Intent, Refused, Situation, Step
 from sac.view import KafkaView
 from sac.writers import FactWriter
 from schemas.bookkeeping import ClusterSeen

@@ -13,7 +13,7 @@ import structlog
 from confluent_kafka import Message
 
 from sac.ledger import Ledger
-from sac.plan import open_advice
+from sac.steps import open_advice
 from schemas.bookkeeping import PolicyPublished
 from schemas.codec import Codec, UnreadableRecord
 from schemas.decisions import Advice, JobView

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from recovery.settings import SacSettings, Settings, SlurmSettings
 from sac.ledger import Ledger
-from sac.plan import Intent, Refused, Situation
+from sac.steps import Intent, Refused, Situation
 from schemas.aps import Aps
 from schemas.decisions import Advice
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused, JobObserved

@@ -22,6 +22,7 @@ from recovery.run_files import read_run_files
 from sac.slurm.answers import Known
 from sac.slurm.commands import SlurmCommands
 from sac.slurm.squeue import SlurmJob, look
+from sac.writers import ActionWriter
 from schemas.codec import Codec
 from schemas.decisions import Advice, AttemptView, JobView
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused, JobObserved
@@ -110,6 +111,10 @@ class Bus:
         topic, key = emitted_route(event)
         send(self._producer, topic, key, self._codec.encode(event, source="test", time_ms=now_ms(), subject=key))
         assert self._producer.flush(10) == 0
+
+    def take_the_place_of(self, cluster: str) -> None:
+        """Start writing as the controller of that cluster."""
+        ActionWriter(self._bootstrap, self._codec, cluster, lambda _record: None)
 
     def events(self, topic: Topic) -> list[Any]:
         found: list[Any] = []

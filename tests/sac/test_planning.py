@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from recovery.settings import Settings
 from sac.act import commands_for
 from sac.ledger import Ledger
-from sac.plan import SETTLE_TIMEOUTS, Intent, Refused, plan
+from sac.plan import SETTLE_TIMEOUTS, plan
+from sac.steps import Intent, Refused
 from schemas.decisions import Advice
 from schemas.vocabulary import AttemptState, DesiredState, Disposition, Hold, Mode, Operation, Outcome, Refusal
 from tests.sac.model import (

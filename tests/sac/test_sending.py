@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from sac.act import Actor, Record
 from sac.ledger import Ledger
-from sac.plan import Intent, plan
+from sac.plan import plan
 from sac.slurm.answers import Known, Unknown
 from sac.slurm.commands import Sent, SlurmCommands
+from sac.steps import Intent
 from schemas.facts import ActionEnded, ActionIntended
 from schemas.identity import Position
 from schemas.vocabulary import AttemptState, DesiredState, Outcome

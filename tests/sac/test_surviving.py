@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from recovery.process import EXIT_FENCED
 from schemas.topics import FLEET
 from schemas.vocabulary import AttemptState, DesiredState, Operation, Outcome, Refusal
-from tests.sac.parts import ACT, Bus, Cluster, Room, advice, comment, until
+from tests.sac.parts import ACT, CLUSTER, Bus, Cluster, Room, advice, comment, until
 
 pytestmark = [pytest.mark.stack, pytest.mark.slurm]
 SHORT = {"RECOVERY_SLURM__COMMAND_TIMEOUT_S": "1.5"}  # an unanswered command settles after 4.5 s
@@ -96,6 +97,18 @@ def test_a_second_controller_stands_by_and_takes_over(cluster: Cluster, bus: Bus
         cluster.wait(job_id, AttemptState.CANCELLED)
         assert second.poll() is None
     assert [i.operation for i in bus.intents(job_id)] == [Operation.CANCEL]
+
+
+def test_a_controller_whose_place_was_taken_sends_nothing_and_exits_to_be_started_again(
+    cluster: Cluster, bus: Bus, room: Room
+) -> None:
+    job = cluster.wait(cluster.submit("--comment", comment()), AttemptState.RUNNING)
+    with room.process("sac", ACT) as stale:
+        bus.take_the_place_of(CLUSTER)  # as one does that leads after this one was cut off
+        bus.emit(advice(job, DesiredState.TERMINATED))
+        assert stale.wait(timeout=20) == EXIT_FENCED
+    assert bus.intents(job.job_id) == []
+    assert cluster.job(job.job_id) == job
 
 
 def test_in_observe_mode_the_refusal_is_recorded_once_and_slurm_is_untouched(
