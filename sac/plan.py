@@ -15,6 +15,7 @@ from typing import Protocol
 
 from sac.ledger import Ledger, action_id, refusal_id
 from sac.mode import Granted, permission
+from sac.steps import Intent, Refused, Situation, Step
 from schemas.decisions import Advice
 from schemas.facts import JobObserved
 from schemas.identity import AttemptId
