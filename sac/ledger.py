@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused
-from schemas.identity import AttemptId, derived_id
+from schemas.identity import AttemptId, JobKey, derived_id
 from schemas.vocabulary import Operation, Outcome, Refusal
 
 
@@ -53,7 +53,7 @@ class Ledger:
     """All actions on record."""
 
     _actions: dict[str, Action] = field(default_factory=dict)
-    _of_attempt: dict[AttemptId, set[str]] = field(default_factory=dict)
+    _of_job: dict[JobKey, set[str]] = field(default_factory=dict)
     _refused: set[tuple[str, Refusal]] = field(default_factory=set)
     _observed_only: set[tuple[AttemptId, int]] = field(default_factory=set)
 
@@ -68,16 +68,20 @@ class Ledger:
         if isinstance(record, ActionIntended):
             if known is None or known.intent.event_id != record.event_id:
                 self._actions[record.action_id] = Action(record, None, known.tries + 1 if known else 1)
-                self._of_attempt.setdefault(record.attempt, set()).add(record.action_id)
+                self._of_job.setdefault(record.attempt.job, set()).add(record.action_id)
         elif known is not None and record.cause == known.intent.event_id:
             self._actions[record.action_id] = replace(known, ended=record)
 
     def action(self, identity: str) -> Action | None:
         return self._actions.get(identity)
 
+    def of_job(self, job: JobKey) -> Collection[Action]:
+        """All actions for any attempt of one job: Slurm's commands name the job, so a late one hits what is there."""
+        return [self._actions[identity] for identity in self._of_job.get(job, ())]
+
     def of(self, attempt: AttemptId) -> Collection[Action]:
         """All actions for one attempt."""
-        return [self._actions[identity] for identity in self._of_attempt.get(attempt, ())]
+        return [action for action in self.of_job(attempt.job) if action.intent.attempt == attempt]
 
     def open(self) -> Collection[Action]:
         """Intents whose outcome is not on record: their process died between the two."""

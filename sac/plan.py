@@ -271,7 +271,7 @@ def _refuse(advice: Advice, operation: Operation, reason: Refusal, detail: str) 
 
 def _settled(ledger: Ledger, attempt: AttemptId, settings: PlanSettings, now_ms: int) -> bool:
     settle_ms = int(SETTLE_TIMEOUTS * settings.slurm.command_timeout_s * 1000)
-    return all(action.settled(now_ms, settle_ms) for action in ledger.of(attempt))
+    return all(action.settled(now_ms, settle_ms) for action in ledger.of_job(attempt.job))
 
 
 def _is_ours(seen: JobObserved, advice: Advice, ledger: Ledger) -> bool:
