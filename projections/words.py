@@ -46,6 +46,12 @@ _OUTCOMES = {
     Outcome.REFUSED: "Slurm refused",
     Outcome.UNKNOWN: "Slurm did not say what became of",
 }
+_SYMPTOMS = {
+    AnomalyKind.CRASH_LOG: "a crash line",
+    AnomalyKind.CRASH_STATE: "a failed scheduler state",
+    AnomalyKind.HANG: "a hang",
+    AnomalyKind.STRAGGLER: "a slowdown",
+}
 _DESIRED = {
     DesiredState.RESTARTED: "restart it",
     DesiredState.TERMINATED: "terminate it",
@@ -87,7 +93,7 @@ def _of_decision(event: Fact | Decision) -> Words | None:
                 times,
             )
         case AnomalyDetected():
-            seen = "a crash line" if event.kind is AnomalyKind.CRASH_LOG else "a failed scheduler state"
+            seen = _SYMPTOMS[event.kind]
             return Words(
                 "anomaly",
                 event.decided_ms,

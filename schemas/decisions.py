@@ -176,6 +176,20 @@ class RequestMade:
 
 
 @dataclass(frozen=True)
+class OutputAsked:
+    """A question for watch: does this silent attempt still print? Copied to `recovery.requests` by the relay."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    decided_ms: int
+    log_paths: tuple[str, ...]
+    start_ms: int | None
+    last_progress_ms: Annotated[int | None, "when a step was last recorded"]
+    budget_ms: Annotated[int, "how long the attempt may be silent"]
+
+
+@dataclass(frozen=True)
 class FactSetAside:
     """A fact that could not count: too late, or of an attempt that nobody knows. Recorded, never acted on."""
 
@@ -285,6 +299,7 @@ Decision = (
     | AdviceResolved
     | AdviceWithheld
     | RequestMade
+    | OutputAsked
     | FactSetAside
     | FactParked
     | QuarantineEnded

@@ -22,6 +22,7 @@ from schemas.vocabulary import (
     Mode,
     Operation,
     Outcome,
+    Phase,
     Refusal,
     Remedy,
     Scope,
@@ -148,6 +149,33 @@ class CheckpointLoaded:
 
 
 @dataclass(frozen=True)
+class PhaseEntered:
+    """The attempt says that it does something else than stepping: silence is normal for a while."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Position
+    phase: Phase
+    line_ms: int | None
+    read_ms: int
+
+
+@dataclass(frozen=True)
+class OutputChecked:
+    """Watch looked at the end of an attempt's output, because a decider asked."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the OutputAsked"]
+    attempt: AttemptId
+    position: Position
+    last_output_ms: Annotated[int | None, "when the newest of the attempt's files last grew; None if none was read"]
+    delay_ms: Annotated[int, "how late output may reach this source; 0 for files that watch follows itself"]
+    error: Annotated[str | None, "why nothing is known: no such path, permission denied, source down"]
+    checked_ms: int
+
+
+@dataclass(frozen=True)
 class TimerFired:
     """A deadline that the decider set is due. The relay repeats it until it reads a re-arm or a tombstone."""
 
@@ -261,6 +289,8 @@ AttemptFact = (
     | ProgressObserved
     | CheckpointSaved
     | CheckpointLoaded
+    | PhaseEntered
+    | OutputChecked
     | TimerFired
     | AttributionAnswered
     | ActionIntended

@@ -15,6 +15,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
+from schemas.frozen import build
+
 NAMESPACE = "recovery"
 PRIMITIVES: dict[type, str] = {str: "string", int: "long", float: "double", bool: "boolean", bytes: "bytes"}
 FIELD_DOCS = {
@@ -131,16 +133,18 @@ def _outward(kind: Any) -> Convert | None:
 def from_avro(cls: type) -> Convert:
     """Return the function that rebuilds an event of `cls` from the dict fastavro read.
 
-    It raises ValueError for an unknown word.
+    It raises ValueError for an unknown word, and TypeError for fields that `cls` does not have or lacks.
     """
     hints = get_type_hints(cls, include_extras=True)
     inwards = [(field.name, _inward(_unwrap(hints[field.name])[0])) for field in fields(cls)]
     nested = [(name, inward) for name, inward in inwards if inward is not None]
+    names = {field.name for field in fields(cls)}
+    plain = not hasattr(cls, "__post_init__")
 
     def convert(record: dict[str, Any]) -> Any:
         for name, inward in nested:
             record[name] = inward(record[name])
-        return cls(**record)
+        return build(cls, record) if plain and record.keys() == names else cls(**record)
 
     return convert
 

@@ -131,6 +131,8 @@ class AnomalyKind(StrEnum):
 
     CRASH_LOG = "crash_log"
     CRASH_STATE = "crash_state"
+    HANG = "hang"
+    STRAGGLER = "straggler"
 
 
 class DesiredState(StrEnum):
@@ -203,6 +205,9 @@ class Refusal(StrEnum):
     LATE = "late"
     PROGRESS_RESUMED = "progress_resumed"
     ENDED_WELL = "ended_well"
+    RECENT_OUTPUT = "recent_output"
+    NO_ANSWER = "no_answer"
+    RECORDED_ONLY = "recorded_only"
 
 
 class TimerPurpose(StrEnum):
@@ -212,7 +217,17 @@ class TimerPurpose(StrEnum):
     CRASH_FALLBACK = "crash_fallback"
     ATTRIBUTION = "attribution"
     ADVICE_RENEWAL = "advice_renewal"
+    STALL = "stall"
+    STALL_ANSWER = "stall_answer"
     JOB_CLOSE = "job_close"
+
+
+class Phase(StrEnum):
+    """What an attempt says it is doing beside stepping; silence is normal there."""
+
+    CHECKPOINT = "checkpoint"
+    EVALUATION = "evaluation"
+    FINISHING = "finishing"
 
 
 class CommandKind(StrEnum):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from schemas.decisions import Advice, AdviceIssued, AdviceResolved
 from schemas.facts import JobObserved
+from schemas.frozen import replace
 from schemas.vocabulary import (
     FAILURE_STATES,
     FINAL_STATES,
@@ -39,7 +38,7 @@ def issue(turn: Turn, job: JobState, attempt: Attempt, verdict: Verdict, inciden
         raise ValueError("a verdict without a desired state gives no Advice")
     if open_advice(attempt) is not None:
         job = resolve(turn, job, attempt, Disposition.ABANDONED, Resolution.SUPERSEDED, "a newer generation follows")
-        attempt = _known(job, attempt)
+        attempt = job.current(attempt)
     running = attempt.state not in FINAL_STATES and attempt.state not in PENDING_STATES
     event_id = turn.next_id()
     advice = Advice(
@@ -174,10 +173,3 @@ def _converged(advice: Advice, attempt: Attempt, seen: JobObserved, detail: str)
 
 def _abandoned(resolution: Resolution, detail: str) -> Ending:
     return Disposition.ABANDONED, resolution, detail
-
-
-def _known(job: JobState, attempt: Attempt) -> Attempt:
-    found = job.attempt(attempt.id)
-    if found is None:
-        raise LookupError(f"{attempt.id} is not in the state of {job.cluster}/{job.job_id}")
-    return found

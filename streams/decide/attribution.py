@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.vocabulary import AttemptState, FaultClass, LineRole, Remedy, Scope
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, LineRole, Remedy, Scope
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
 
 STATE_CLASSES = {
     AttemptState.NODE_FAIL: (FaultClass.NODE_LOST, "Slurm lost a node of the allocation"),
     AttemptState.BOOT_FAIL: (FaultClass.NODE_LOST, "Slurm could not boot a node of the allocation"),
     AttemptState.OUT_OF_MEMORY: (FaultClass.HOST_OOM, "Slurm reports that the job ran out of host memory"),
+}
+
+
+BY_KIND = {
+    AnomalyKind.HANG: (FaultClass.HANG_NO_LOG, "The attempt stands still without a word of why"),
+    AnomalyKind.STRAGGLER: (FaultClass.STRAGGLER, "The attempt became slow for good, and no line says why"),
 }
 
 
@@ -30,7 +36,7 @@ class Attribution:
 
 def attribute(attempt: Attempt, incident: Incident) -> Attribution:
     """Return the one attribution of an incident."""
-    rules = _from_lines(attempt, incident) if incident.lines else _from_state(attempt)
+    rules = _from_lines(attempt, incident) if incident.lines else _from_kind(attempt, incident)
     return rules if incident.answer is None else _with_answer(rules, attempt, incident.answer)
 
 
@@ -67,6 +73,15 @@ def _from_lines(attempt: Attempt, incident: Incident) -> Attribution:
         confidence,
         "rules",
     )
+
+
+def _from_kind(attempt: Attempt, incident: Incident) -> Attribution:
+    if incident.kind in BY_KIND:
+        fault_class, explanation = BY_KIND[incident.kind]
+        return Attribution(
+            Finding(fault_class, Scope.UNKNOWN, Remedy.RESTART, (), explanation + "."), None, (), 0.5, "rules"
+        )
+    return _from_state(attempt)
 
 
 def _from_state(attempt: Attempt) -> Attribution:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from schemas.decisions import Emitted, FactParked, QuarantineEnded, TimerCleared
 from schemas.facts import (
@@ -17,16 +16,19 @@ from schemas.facts import (
     CommandGiven,
     Fact,
     JobObserved,
+    OutputChecked,
+    PhaseEntered,
     ProgressObserved,
     QuarantineLifted,
     SignatureMatched,
     TimerFired,
     job_of,
 )
+from schemas.frozen import replace
 from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
 from schemas.vocabulary import Refusal, TimerPurpose
 from streams.decide import advice as advices
-from streams.decide import command, incident, life
+from streams.decide import command, incident, life, stall, straggler
 from streams.decide.aside import set_aside
 from streams.decide.state import Attempt, JobState, advance, empty
 from streams.decide.turn import Turn
@@ -39,7 +41,7 @@ class MissingPolicy(LookupError):
 Outcome = tuple[JobState, tuple[Emitted, ...]]
 
 # A log is read by one watch at a time, and its facts belong to the attempt; all other sources span the job.
-LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded
+LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered
 
 
 def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
@@ -108,6 +110,8 @@ def _take(turn: Turn, job: JobState, fact: Fact) -> JobState:
         return command.given(turn, job, attempt, fact)
     if isinstance(fact, AttributionAnswered):
         return incident.answered(turn, job, attempt, fact)
+    if isinstance(fact, OutputChecked):
+        return stall.answered(turn, job, attempt, fact)
     if isinstance(fact, ActionIntended):
         return job.with_attempt(replace(attempt, acted=True))
     assert isinstance(fact, ActionEnded | ActionRefused)
@@ -131,12 +135,22 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
         best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
         return job.with_attempt(replace(attempt, checkpoint_step=best))
     if isinstance(fact, ProgressObserved):
-        attempt = replace(attempt, step=fact.step, progress_ms=turn.now_ms)
-        return incident.progressed(turn, job.with_attempt(attempt), attempt, fact)
+        return _take_progress(turn, job.with_attempt(attempt), attempt, fact)
     job = job.with_attempt(attempt)
     if isinstance(fact, SignatureMatched):
         return incident.line_matched(turn, job, attempt, fact)
-    return job
+    if isinstance(fact, PhaseEntered):
+        return stall.phase_entered(turn, job, attempt, fact)
+    return stall.loaded(turn, job, attempt)
+
+
+def _take_progress(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
+    in_phase = attempt.stall is not None and attempt.stall.phase is not None
+    job = straggler.stepped(turn, job, attempt, fact.seconds_per_step, in_phase=in_phase)
+    attempt = job.current(attempt)
+    job = stall.stepped(turn, job, attempt, fact)
+    attempt = replace(job.current(attempt), step=fact.step, progress_ms=turn.now_ms)
+    return incident.progressed(turn, job.with_attempt(attempt), attempt, fact)
 
 
 def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:
@@ -163,6 +177,10 @@ def _fire(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobS
         return incident.fallback_timer_fired(turn, job, attempt)
     if fact.purpose is TimerPurpose.ATTRIBUTION:
         return incident.attribution_timer_fired(turn, job, attempt)
+    if fact.purpose is TimerPurpose.STALL:
+        return stall.timer_fired(turn, job, attempt, fact)
+    if fact.purpose is TimerPurpose.STALL_ANSWER:
+        return stall.answer_timer_fired(turn, job, attempt)
     if fact.purpose is TimerPurpose.ADVICE_RENEWAL:
         return advices.renew(turn, job, attempt)
     return life.close(turn, job)

@@ -7,10 +7,9 @@ cause is named. The decision waits until the attempt has ended, or until it has 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
 from schemas.facts import AttributionAnswered, Evidence, ProgressObserved, SignatureMatched, TimerFired
+from schemas.frozen import replace
 from schemas.identity import derived_id
 from schemas.vocabulary import (
     FAILURE_STATES,
@@ -63,7 +62,7 @@ def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMat
         return job.with_attempt(replace(attempt, incident=added))
     if incident is not None and attempt.final:
         return job
-    return _open(turn, job, attempt, AnomalyKind.CRASH_LOG, line)
+    return _open(turn, job, attempt, AnomalyKind.CRASH_LOG, line, line.fault_class, line.detail or line.signature)
 
 
 def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
@@ -91,6 +90,8 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
     """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn."""
     incident = attempt.incident
     if incident is None or incident.finding is None or attempt.final or not _after(fact, incident):
+        return job
+    if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
         return job
     if advices.open_advice(attempt) is not None:
         return advices.resolve(
@@ -148,19 +149,39 @@ def fallback_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobStat
     waiting = attempt.incident is not None and not attempt.incident.settled
     if waiting or attempt.advice is not None or attempt.state not in CRASHED:
         return job
-    return _open(turn, job, attempt, AnomalyKind.CRASH_STATE, None)
+    return _open_by_state(turn, job, attempt)
+
+
+def open_without_line(
+    turn: Turn, job: JobState, attempt: Attempt, kind: AnomalyKind, fault_class: FaultClass, detail: str
+) -> JobState:
+    """Open an incident that no line of the output announced."""
+    return _open(turn, job, attempt, kind, None, fault_class, detail)
 
 
 def _await_lines(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     if job.aps is None or job.mode is Mode.DISABLED:
         return job
     if not job.aps.log_based_crash_detection_enabled or not attempt.log_paths:
-        return _open(turn, job, attempt, AnomalyKind.CRASH_STATE, None)
+        return _open_by_state(turn, job, attempt)
     due = turn.after(turn.policy.crash_fallback_delay_s)
     return job.with_attempt(turn.set_timer(attempt, TimerPurpose.CRASH_FALLBACK, due))
 
 
-def _open(turn: Turn, job: JobState, attempt: Attempt, kind: AnomalyKind, line: Line | None) -> JobState:
+def _open_by_state(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    text = f"Slurm reports {attempt.state}"
+    return _open(turn, job, attempt, AnomalyKind.CRASH_STATE, None, FaultClass.UNKNOWN, text)
+
+
+def _open(
+    turn: Turn,
+    job: JobState,
+    attempt: Attempt,
+    kind: AnomalyKind,
+    line: Line | None,
+    fault_class: FaultClass,
+    detail: str,
+) -> JobState:
     attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
     incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
     incident = Incident(
@@ -183,8 +204,8 @@ def _open(turn: Turn, job: JobState, attempt: Attempt, kind: AnomalyKind, line: 
             turn.now_ms,
             incident_id,
             kind,
-            FaultClass.UNKNOWN if line is None else line.fault_class,
-            f"Slurm reports {attempt.state}" if line is None else line.detail or line.signature,
+            fault_class,
+            detail,
             None if line is None else line.evidence,
         )
     )
@@ -251,7 +272,7 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     )
     attempt = replace(attempt, incident=replace(incident, finding=finding))
     job = job.with_attempt(attempt)
-    if attempt.state in CRASHED:
+    if attempt.state in CRASHED or incident.kind in (AnomalyKind.HANG, AnomalyKind.STRAGGLER):
         return _settle(turn, job, attempt)
     return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(_grace_s(turn, job))))
 

@@ -6,16 +6,15 @@ used again) begins only where a restart count not above the highest known comes 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from schemas.decisions import AttemptMoved, AttemptOpened, AttemptView, JobClosed, JobView
 from schemas.facts import JobObserved
+from schemas.frozen import replace
 from schemas.identity import AttemptId
 from schemas.vocabulary import FAILURE_STATES, AttemptState, Disposition, Hold, Refusal, Resolution, TimerPurpose
 from streams.decide import advice as advices
 from streams.decide import incident as incidents
 from streams.decide.aside import set_aside
-from streams.decide.state import KEPT_ATTEMPTS, Attempt, JobState, empty
+from streams.decide.state import KEPT_ATTEMPTS, NO_PACE, Attempt, JobState, empty
 from streams.decide.turn import Turn
 
 
@@ -189,6 +188,8 @@ def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
         step=None,
         progress_ms=None,
         checkpoint_step=None,
+        stall=None,
+        pace=NO_PACE,
         failure_counted=False,
         acted=False,
         incidents=0,
@@ -210,7 +211,8 @@ def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
 
 def _supersede(turn: Turn, job: JobState, earlier: Attempt, seen: JobObserved) -> JobState:
     """A later attempt exists: an earlier one that was not final has been requeued."""
-    earlier = turn.clear_timer(earlier, TimerPurpose.JOB_CLOSE)
+    for purpose in (TimerPurpose.JOB_CLOSE, TimerPurpose.STALL, TimerPurpose.STALL_ANSWER):
+        earlier = turn.clear_timer(earlier, purpose)
     if earlier.final:
         return job.with_attempt(earlier)
     turn.emit(
@@ -264,6 +266,8 @@ def _move(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
     )
     if not attempt.final:
         return job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
+    attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
+    job = job.with_attempt(attempt)
     if attempt_id.index == job.highest_index:
         attempt = turn.set_timer(attempt, TimerPurpose.JOB_CLOSE, turn.after(turn.policy.job_close_s))
         job = job.with_attempt(attempt)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from schemas.aps import Aps
 from schemas.decisions import Advice
 from schemas.facts import Evidence
+from schemas.frozen import replace
 from schemas.identity import AttemptId, Position
 from schemas.vocabulary import (
     FINAL_STATES,
@@ -16,6 +17,8 @@ from schemas.vocabulary import (
     Hold,
     LineRole,
     Mode,
+    Phase,
+    Refusal,
     Remedy,
     Scope,
     TimerPurpose,
@@ -79,6 +82,34 @@ class Incident:
 
 
 @dataclass(frozen=True)
+class Stall:
+    """What the hang detector knows of an attempt; there is none before the first sign of progress."""
+
+    in_loop: bool
+    moved_ms: int
+    gap_ms: int
+    gaps: int
+    phase: Phase | None
+    asked: str
+    patience: int
+    said: Refusal | None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What the straggler detector knows of an attempt: its own normal step time, in seconds."""
+
+    first: tuple[float, ...]
+    baseline: float | None
+    slow: int
+    normal: int
+    reported: bool
+
+
+NO_PACE = Pace((), None, 0, 0, False)
+
+
+@dataclass(frozen=True)
 class Timer:
     """A pending deadline; only a firing of this generation counts."""
 
@@ -105,6 +136,8 @@ class Attempt:
     step: int | None
     progress_ms: int | None
     checkpoint_step: int | None
+    stall: Stall | None
+    pace: Pace
     failure_counted: bool
     acted: bool
     incidents: int
@@ -157,6 +190,13 @@ class JobState:
 
     def attempt(self, attempt_id: AttemptId) -> Attempt | None:
         return next((attempt for attempt in self.attempts if attempt.id == attempt_id), None)
+
+    def current(self, attempt: Attempt) -> Attempt:
+        """The same attempt as it is in this state now. Raises LookupError."""
+        found = self.attempt(attempt.id)
+        if found is None:
+            raise LookupError(f"{attempt.id} is not in the state of {self.cluster}/{self.job_id}")
+        return found
 
     def successor_of(self, attempt: Attempt) -> Attempt | None:
         return next((later for later in self.attempts if later.id.index > attempt.id.index), None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 from schemas.decisions import Emitted, TimerCleared, TimerSet
+from schemas.frozen import replace
 from schemas.identity import derived_id
 from schemas.policy import Policy
 from schemas.vocabulary import TimerPurpose

@@ -7,15 +7,27 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from schemas.aps import Aps
-from schemas.decisions import Advice, AdviceIssued, AdviceResolved, Emitted, TimerCleared, TimerSet, timer_key
+from schemas.decisions import (
+    Advice,
+    AdviceIssued,
+    AdviceResolved,
+    Emitted,
+    OutputAsked,
+    TimerCleared,
+    TimerSet,
+    timer_key,
+)
 from schemas.facts import (
     ActionIntended,
     AttributionAnswered,
+    CheckpointLoaded,
     CheckpointSaved,
     CommandGiven,
     Evidence,
     Fact,
     JobObserved,
+    OutputChecked,
+    PhaseEntered,
     ProgressObserved,
     SignatureMatched,
     TimerFired,
@@ -31,6 +43,7 @@ from schemas.vocabulary import (
     LineRole,
     Mode,
     Operation,
+    Phase,
     Remedy,
     Scope,
 )
@@ -183,15 +196,42 @@ class Story:
             )
         )
 
-    def progress(self, step: int, index: int = 0) -> tuple[Emitted, ...]:
+    def progress(self, step: int, index: int = 0, *, seconds: float = 0.2) -> tuple[Emitted, ...]:
         self.offset += 100
         self.now_ms += 1
         position = Position("file:/logs/train.out", 0, self.offset)
         event_id = derived_id(position.source, position.offset)
         return self.take(
             ProgressObserved(
-                event_id, "", attempt(index), position, "megatron", step, 100, 0.2, 1.0, self.now_ms, self.now_ms
+                event_id, "", attempt(index), position, "megatron", step, 100, seconds, 1.0, self.now_ms, self.now_ms
             )
+        )
+
+    def enter(self, phase: Phase, index: int = 0) -> tuple[Emitted, ...]:
+        self.offset += 100
+        position = Position("file:/logs/train.out", 0, self.offset)
+        event_id = derived_id(position.source, position.offset)
+        return self.take(PhaseEntered(event_id, "", attempt(index), position, phase, None, self.now_ms))
+
+    def loaded(self, step: int, index: int = 0) -> tuple[Emitted, ...]:
+        self.offset += 100
+        position = Position("file:/logs/train.out", 0, self.offset)
+        event_id = derived_id(position.source, position.offset)
+        return self.take(
+            CheckpointLoaded(event_id, "", attempt(index), position, "megatron", step, "/ckpt", None, self.now_ms)
+        )
+
+    def output_checked(
+        self, quiet_s: float, *, error: str | None = None, asked: OutputAsked | None = None
+    ) -> tuple[Emitted, ...]:
+        """Watch answers the newest question (or `asked`): the output has been quiet for so long."""
+        question = asked or self.events(OutputAsked)[-1]
+        self.offset += 1
+        position = Position("topic:recovery.requests/0", 0, self.offset)
+        event_id = derived_id(position.source, position.offset)
+        last = None if error else self.now_ms - int(quiet_s * 1000)
+        return self.take(
+            OutputChecked(event_id, question.event_id, question.attempt, position, last, 0, error, self.now_ms)
         )
 
     def checkpoint(self, step: int, index: int = 0) -> tuple[Emitted, ...]:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.codec import Codec, FixedIds
-from schemas.decisions import AdviceIssued, Emitted, TimerCleared
+from schemas.decisions import AdviceIssued, Emitted, OutputAsked, TimerCleared
 from schemas.facts import Fact
 from schemas.identity import AttemptId
-from schemas.vocabulary import AttemptState, CommandKind, DesiredState, Hold, Mode, Operation, Refusal, Remedy
+from schemas.vocabulary import AttemptState, CommandKind, DesiredState, Hold, Mode, Operation, Phase, Refusal, Remedy
 from streams.decide.decide import decide
 from streams.decide.state import JobState
 from tests.decide.story import OPTED_IN, Story, attempt
@@ -31,11 +31,14 @@ steps = st.one_of(
     st.tuples(
         st.just("line"), st.integers(0, 4), st.sampled_from(list(Remedy)), st.sampled_from(["node1", "node9", None])
     ),
-    st.tuples(st.just("progress"), st.integers(0, 4), st.integers(0, 100)),
+    st.tuples(st.just("progress"), st.integers(0, 4), st.integers(0, 100), st.floats(0.1, 2.0)),
     st.tuples(st.just("checkpoint"), st.integers(0, 4), st.integers(0, 100)),
     st.tuples(st.just("intend"), st.integers(0, 4)),
     st.tuples(st.just("command"), st.integers(0, 4), st.sampled_from(list(CommandKind))),
-    st.tuples(st.just("wait"), st.floats(0, 700)),
+    st.tuples(st.just("enter"), st.integers(0, 4), st.sampled_from(list(Phase))),
+    st.tuples(st.just("loaded"), st.integers(0, 4), st.integers(0, 100)),
+    st.tuples(st.just("output"), st.floats(0, 2000), st.sampled_from([None, "permission denied"])),
+    st.tuples(st.just("wait"), st.floats(0, 1400)),
 )
 
 
@@ -47,14 +50,21 @@ def tell(story: Story, step: tuple[object, ...]) -> None:
             story.submits[index] = story.now_ms // 1000 + 1
         case ("line", int() as index, Remedy() as remedy, (str() | None) as node):
             story.line(index=index, remedy=remedy, node=node)
-        case ("progress", int() as index, int() as number):
-            story.progress(number, index)
+        case ("progress", int() as index, int() as number, float() as seconds):
+            story.progress(number, index, seconds=seconds)
         case ("checkpoint", int() as index, int() as number):
             story.checkpoint(number, index)
         case ("intend", int() as index):
             story.intend(Operation.REQUEUE_HOLD, index)
         case ("command", int() as index, CommandKind() as kind):
             story.command(kind, index)
+        case ("enter", int() as index, Phase() as phase):
+            story.enter(phase, index)
+        case ("loaded", int() as index, int() as number):
+            story.loaded(number, index)
+        case ("output", float() as quiet, (str() | None) as error):
+            if story.events(OutputAsked):
+                story.output_checked(quiet, error=error)
         case ("wait", float() as seconds):
             story.wait(seconds)
         case _:

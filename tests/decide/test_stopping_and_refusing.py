@@ -157,7 +157,7 @@ def test_progress_after_the_fault_dismisses_the_incident() -> None:
     story.line()
     story.wait(60)
     story.progress(80)
-    story.wait(3600)
+    story.wait(600)
     assert story.advised() == []
     assert refusals(story) == [Refusal.PROGRESS_RESUMED]
 

@@ -1,0 +1,178 @@
+"""Hangs: an attempt that moved, and does not move any more.
+
+Armed by the first sign of progress, never before. The budget of silence is what the job's policy allows, or less once
+the attempt's own steps have shown what is normal. When it is spent nothing is concluded yet: watch is asked whether
+the attempt still prints. Recent output speaks against a hang, for a while; no answer means no action.
+"""
+
+from __future__ import annotations
+
+from schemas.decisions import AdviceWithheld, OutputAsked
+from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
+from schemas.frozen import replace
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
+from streams.decide import advice as advices
+from streams.decide import incident as incidents
+from streams.decide.state import Attempt, JobState, Stall
+from streams.decide.turn import Turn
+
+LEARN_FROM = 5
+"""Gaps between steps that must have been seen before the budget is learned from them."""
+GAP_FACTOR = 6
+"""A learned budget is this many of the longest normal gaps."""
+LEAST_INTERVALS = 4
+"""A learned budget is never under this many progress intervals (design, rule 15): watch throttles to one."""
+
+
+def budget_ms(job: JobState, stall: Stall) -> int:
+    """How long the attempt may be silent now, in ms; never above what the job's policy says."""
+    aps = job.aps
+    if aps is None:
+        raise ValueError("only a job with a policy is watched for hangs")
+    if not stall.in_loop:
+        return aps.log_based_timeout_threshold_pretraining * 1000
+    configured = aps.log_based_timeout_threshold_trainingloop * 1000
+    if stall.phase is not None or stall.gaps < LEARN_FROM:
+        return configured
+    learned = max(GAP_FACTOR * stall.gap_ms, LEAST_INTERVALS * aps.progress_interval_s * 1000)
+    return min(configured, learned)
+
+
+def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """A checkpoint was read: the attempt is on its way to the training loop."""
+    stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", 0, None)
+    return _arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms)))
+
+
+def stepped(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
+    """A step was printed. The same step again is no movement."""
+    if fact.step == attempt.step:
+        return job
+    stall = attempt.stall or Stall(True, turn.now_ms, 0, 0, None, "", 0, None)
+    gap_ms = turn.now_ms - stall.moved_ms
+    normal = stall.in_loop and stall.phase is None and attempt.stall is not None
+    stall = Stall(
+        in_loop=True,
+        moved_ms=turn.now_ms,
+        gap_ms=max(stall.gap_ms, gap_ms) if normal else stall.gap_ms,
+        gaps=stall.gaps + 1 if normal else stall.gaps,
+        phase=None,
+        asked="",
+        patience=0,
+        said=None,
+    )
+    attempt = turn.clear_timer(replace(attempt, stall=stall), TimerPurpose.STALL_ANSWER)
+    return _arm(turn, job, attempt)
+
+
+def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:
+    """The attempt says that it does something else: silence is normal, and after the end for ever."""
+    if attempt.stall is None:
+        return job
+    stall = replace(attempt.stall, phase=fact.phase, moved_ms=turn.now_ms)
+    attempt = replace(attempt, stall=stall)
+    if fact.phase is Phase.FINISHING:
+        attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
+    return job.with_attempt(attempt)
+
+
+def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
+    """The budget may be spent: if it is, ask whether the attempt still prints."""
+    stall = attempt.stall
+    if stall is None or job.aps is None or attempt.final:
+        return job
+    due = stall.moved_ms + budget_ms(job, stall)
+    if due > fact.due_ms:
+        return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL, due))
+    if attempt.state is not AttemptState.RUNNING or _is_busy(attempt):
+        return _again(turn, job, attempt)
+    asked = turn.emit(
+        OutputAsked(
+            turn.next_id(),
+            turn.cause,
+            attempt.id,
+            turn.now_ms,
+            attempt.log_paths,
+            attempt.start_ms,
+            attempt.progress_ms,
+            budget_ms(job, stall),
+        )
+    )
+    attempt = replace(attempt, stall=replace(stall, asked=asked.event_id))
+    answer_by = turn.after(turn.policy.stall_answer_s)
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL_ANSWER, answer_by))
+
+
+def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -> JobState:
+    """Watch looked: silence is a hang; recent output is not, unless it has outlasted all patience."""
+    stall = attempt.stall
+    if stall is None or stall.asked != fact.cause or not stall.asked or attempt.final or _is_busy(attempt):
+        return job
+    attempt = turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER)
+    stall = replace(stall, asked="")
+    attempt = replace(attempt, stall=stall)
+    if fact.error is not None or fact.last_output_ms is None:
+        text = f"Whether the attempt still prints could not be seen: {fact.error or 'no file was read'}."
+        return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)
+    budget = budget_ms(job, stall)
+    quiet_ms = fact.checked_ms - fact.last_output_ms
+    recent_ms = min(int(turn.policy.stall_recent_s * 1000), budget) + fact.delay_ms
+    if quiet_ms >= recent_ms:
+        return _hang(turn, job, attempt, f"no step for {_s(turn.now_ms - stall.moved_ms)} and no output either")
+    attempt = replace(attempt, stall=replace(stall, patience=stall.patience + 1))
+    if stall.patience + 1 >= turn.policy.stall_patience:
+        text = f"output still grows, but no step came for {_s(turn.now_ms - stall.moved_ms)}"
+        return _hang(turn, job, attempt, text)
+    text = f"No step for {_s(turn.now_ms - stall.moved_ms)}, but output came {_s(quiet_ms)} ago."
+    return _withhold(turn, job, attempt, Refusal.RECENT_OUTPUT, text)
+
+
+def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Nobody answered in time: nothing is known, so nothing is done."""
+    if attempt.stall is None or not attempt.stall.asked or attempt.final:
+        return job
+    attempt = replace(attempt, stall=replace(attempt.stall, asked=""))
+    return _withhold(turn, job, attempt, Refusal.NO_ANSWER, "Nobody said in time whether the attempt still prints.")
+
+
+def _arm(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    if job.aps is None or not job.aps.log_based_timeout_enabled or attempt.final or attempt.stall is None:
+        return job.with_attempt(attempt)
+    budget = budget_ms(job, attempt.stall)
+    pending = attempt.timer(TimerPurpose.STALL)
+    # A pending timer is left alone, and moved on when it fires; only a budget that was learned meanwhile is worth a write.
+    if pending is None or pending.due_ms > turn.now_ms + 2 * budget:
+        attempt = turn.set_timer(attempt, TimerPurpose.STALL, turn.now_ms + budget)
+    return job.with_attempt(attempt)
+
+
+def _again(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Look again after another budget."""
+    if attempt.stall is None:
+        return job
+    due = turn.now_ms + budget_ms(job, attempt.stall)
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL, due))
+
+
+def _withhold(turn: Turn, job: JobState, attempt: Attempt, reason: Refusal, text: str) -> JobState:
+    """Look again later; the reason is recorded once for each standstill."""
+    stall = attempt.stall
+    if stall is not None and stall.said is not reason:
+        turn.emit(AdviceWithheld(turn.next_id(), turn.cause, attempt.id, turn.now_ms, "", reason, text))
+        attempt = replace(attempt, stall=replace(stall, said=reason))
+    return _again(turn, job, attempt)
+
+
+def _hang(turn: Turn, job: JobState, attempt: Attempt, text: str) -> JobState:
+    attempt = turn.set_timer(attempt, TimerPurpose.STALL, turn.after(turn.policy.advice_valid_s))
+    return incidents.open_without_line(turn, job, attempt, AnomalyKind.HANG, FaultClass.HANG_NO_LOG, text)
+
+
+def _is_busy(attempt: Attempt) -> bool:
+    """An incident is open or Advice is pending: that decides."""
+    incident = attempt.incident
+    return (incident is not None and not incident.settled) or advices.open_advice(attempt) is not None
+
+
+def _s(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.0f} s"

@@ -1,0 +1,165 @@
+"""A hang is told from a save, an evaluation, a slow start and a chatty pause; when in doubt nothing is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.decisions import AdviceWithheld, AnomalyDetected, OutputAsked
+from schemas.policy import DEFAULT_POLICY, Policy
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal
+from tests.decide.story import OPTED_IN, Story
+
+BUDGET_S = OPTED_IN.log_based_timeout_threshold_trainingloop
+FAST = replace(OPTED_IN, progress_interval_s=2)
+
+
+def running(policy: Policy = DEFAULT_POLICY, steps: int = 1, every_s: float = 60, **aps: object) -> Story:
+    story = Story(policy=policy, aps=replace(OPTED_IN, **aps))  # type: ignore[arg-type]
+    story.observe(AttemptState.RUNNING)
+    for step in range(steps):
+        story.progress(step)
+        if step < steps - 1:
+            story.wait(every_s)
+    return story
+
+
+def refusals(story: Story) -> list[Refusal]:
+    return [event.reason for event in story.events(AdviceWithheld)]
+
+
+def test_silence_before_the_first_marker_is_never_a_hang() -> None:
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    story.wait(100_000)
+    assert story.events(OutputAsked) == []
+
+
+def test_a_silent_attempt_is_asked_about_when_its_budget_is_spent_and_not_before() -> None:
+    story = running()
+    story.wait(BUDGET_S - 1)
+    assert story.events(OutputAsked) == []
+    story.wait(2)
+    assert len(story.events(OutputAsked)) == 1
+    assert story.advised() == []
+
+
+def test_silence_that_watch_confirms_is_a_hang_and_restarts_without_exclusion() -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    story.output_checked(BUDGET_S)
+    assert [a.kind for a in story.events(AnomalyDetected)] == [AnomalyKind.HANG]
+    assert story.advised() == [(0, "RESTARTED", ())]
+    advice = story.open_advice()[0]
+    assert advice.reason == FaultClass.HANG_NO_LOG
+    assert advice.valid_until_ms is not None
+
+
+def test_advice_for_a_hang_is_withdrawn_when_a_step_comes_after_all() -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    story.output_checked(BUDGET_S)
+    story.progress(2)
+    assert story.resolved() == [(0, "ABANDONED", "PROGRESS_RESUMED")]
+
+
+def test_recent_output_suppresses_it_for_a_while_but_not_for_ever() -> None:
+    story = running()
+    for _ in range(DEFAULT_POLICY.stall_patience):
+        assert story.advised() == []
+        story.wait(BUDGET_S + 2)
+        story.output_checked(3)
+    assert refusals(story)[0] is Refusal.RECENT_OUTPUT
+    assert story.advised() == [(0, "RESTARTED", ())]
+
+
+def test_no_answer_in_time_is_no_action_and_is_recorded() -> None:
+    story = running()
+    story.wait(BUDGET_S + DEFAULT_POLICY.stall_answer_s + 5)
+    assert story.advised() == []
+    assert refusals(story) == [Refusal.NO_ANSWER]
+    late = story.events(OutputAsked)[0]
+    story.output_checked(BUDGET_S, asked=late)
+    assert story.advised() == []
+
+
+def test_what_cannot_be_seen_is_no_action() -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    story.output_checked(0, error="/logs/train.out: permission denied")
+    assert story.advised() == []
+    assert refusals(story) == [Refusal.UNKNOWN_STATE]
+
+
+def test_the_budget_is_learned_from_the_attempts_own_steps_and_never_above_the_configured() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.wait(13)
+    assert len(story.events(OutputAsked)) == 1
+    slow = running(steps=10, every_s=700)
+    slow.wait(BUDGET_S + 1)
+    assert len(slow.events(OutputAsked)) == 1
+
+
+def test_a_learned_budget_is_never_under_four_progress_intervals() -> None:
+    story = running(steps=10, every_s=0.01, progress_interval_s=60)
+    story.wait(239)
+    assert story.events(OutputAsked) == []
+
+
+@pytest.mark.parametrize("phase", [Phase.CHECKPOINT, Phase.EVALUATION])
+def test_a_save_or_an_evaluation_may_be_silent_for_the_whole_configured_budget(phase: Phase) -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.enter(phase)
+    story.wait(BUDGET_S - 5)
+    assert story.events(OutputAsked) == []
+    story.wait(10)
+    assert len(story.events(OutputAsked)) == 1
+
+
+def test_after_the_end_of_training_silence_means_nothing() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.enter(Phase.FINISHING)
+    story.wait(100_000)
+    assert story.events(OutputAsked) == []
+
+
+def test_a_loaded_checkpoint_arms_with_the_threshold_before_the_training_loop() -> None:
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    story.loaded(100)
+    story.wait(OPTED_IN.log_based_timeout_threshold_pretraining - 1)
+    assert story.events(OutputAsked) == []
+    story.wait(2)
+    assert len(story.events(OutputAsked)) == 1
+
+
+def test_a_job_may_turn_it_off() -> None:
+    story = running(log_based_timeout_enabled=False)
+    story.wait(100_000)
+    assert story.events(OutputAsked) == []
+
+
+def test_the_same_step_printed_again_is_no_progress() -> None:
+    story = running()
+    for _ in range(20):
+        story.wait(60)
+        story.progress(0)
+    assert len(story.events(OutputAsked)) >= 1
+
+
+def test_nothing_is_asked_of_an_attempt_that_ended_or_is_suspended() -> None:
+    for state in (AttemptState.COMPLETED, AttemptState.FAILED, AttemptState.SUSPENDED):
+        story = running()
+        story.observe(state)
+        story.wait(3 * BUDGET_S)
+        assert story.events(OutputAsked) == []
+
+
+def test_a_hang_after_a_crash_line_is_left_to_the_incident() -> None:
+    story = running()
+    story.line()
+    story.wait(400)
+    assert [a.kind for a in story.events(AnomalyDetected)] == [AnomalyKind.CRASH_LOG]
+    assert next(state for _, state, _ in story.advised()) == "RESTARTED"
+    assert story.events(OutputAsked) == []
