@@ -140,7 +140,7 @@ def _arm(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
         return job.with_attempt(attempt)
     budget = budget_ms(job, attempt.stall)
     pending = attempt.timer(TimerPurpose.STALL)
-    # A pending timer is left alone, and moved on when it fires; only a budget that was learned meanwhile is worth a write.
+    # A pending timer is moved on when it fires; only a much shorter budget, learned meanwhile, is worth a write.
     if pending is None or pending.due_ms > turn.now_ms + 2 * budget:
         attempt = turn.set_timer(attempt, TimerPurpose.STALL, turn.now_ms + budget)
     return job.with_attempt(attempt)

@@ -6,8 +6,6 @@ restarting it must be enabled separately.
 
 from __future__ import annotations
 
-from statistics import median
-
 from schemas.decisions import AdviceWithheld, AnomalyDetected
 from schemas.frozen import replace
 from schemas.identity import derived_id
@@ -30,7 +28,7 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt, seconds: float | None, 
     pace = attempt.pace
     if pace.baseline is None:
         first = (*pace.first, seconds)
-        baseline = median(first) if len(first) >= BASELINE_FROM else None
+        baseline = sorted(first)[BASELINE_FROM // 2] if len(first) >= BASELINE_FROM else None
         return job.with_attempt(replace(attempt, pace=replace(pace, first=first[:BASELINE_FROM], baseline=baseline)))
     slow = seconds > turn.policy.straggler_factor * pace.baseline
     pace = replace(
