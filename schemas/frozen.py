@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["build", "replace"]
+
 _new = object.__new__
 
 if TYPE_CHECKING:
