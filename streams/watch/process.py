@@ -24,9 +24,10 @@ from recovery.topics import TopicsError, check_topics
 from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec
 from schemas.registry import RegistryError, RegistryIds
-from schemas.topics import JOBS, JOURNAL, PARKED, POSITIONS, Topic
+from schemas.topics import JOBS, JOURNAL, PARKED, POSITIONS, REQUESTS, Topic
 from streams.kafka import KafkaUnavailable
 from streams.sources.files import FileState
+from streams.watch.answers import Questions, answer
 from streams.watch.claims import Claim
 from streams.watch.events import source_of
 from streams.watch.examples import load_matcher
@@ -39,7 +40,7 @@ from streams.watch.throttle import Throttle
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-TOPICS = (JOURNAL, JOBS, POSITIONS, PARKED)
+TOPICS = (JOURNAL, JOBS, POSITIONS, REQUESTS, PARKED)
 RETRY_S = (0.5, 1, 2, 5, 10)
 # A finished attempt's files are followed for this long after we saw its end: launchers write last words late.
 LINGER_MS = 120_000
@@ -83,7 +84,11 @@ def _body(context: ProcessContext) -> None:
     with closing(Jobs(bootstrap, codec)) as jobs:
         if _retried(context, "Kafka", jobs.read_to_stable_end) is None:
             return
-        _Watch(context, jobs, Publisher(bootstrap, codec), reading, positions).follow()
+        questions = _retried(context, "Kafka", lambda: Questions(bootstrap, codec))
+        if questions is None:
+            return
+        with closing(questions):
+            _Watch(context, jobs, questions, Publisher(bootstrap, codec), reading, positions).follow()
 
 
 def _checked(bootstrap: str) -> tuple[Topic, ...]:
@@ -114,12 +119,14 @@ class _Watch:
         self,
         context: ProcessContext,
         jobs: Jobs,
+        questions: Questions,
         publisher: Publisher,
         reading: Reading,
         positions: dict[str, SourceRead],
     ) -> None:
         self._context = context
         self._jobs = jobs
+        self._questions = questions
         self._publisher = publisher
         self._reading = reading
         self._positions = positions
@@ -155,11 +162,26 @@ class _Watch:
                 for event in source.turn(_now_ms(), claim):
                     self._publisher.write(event)
                 self._report(path, source)
+        self._answer()
         more = any(source.more for source in self._sources.values())
         if now_ms - self._positions_ms >= POSITION_MS:
             self._write_positions(FLUSH_S)
         self._count()
         return more
+
+    def _answer(self) -> None:
+        """Look at the output that deciders ask about, and say what is seen."""
+        for asked, position in self._questions.new():
+            now_ms = _now_ms()
+            checked = answer(asked, position, self._grew_ms, now_ms)
+            self._publisher.write(checked)
+            log.info(
+                "output looked at", attempt=str(asked.attempt), grew_ms=checked.last_output_ms, error=checked.error
+            )
+
+    def _grew_ms(self, path: str) -> int | None:
+        source = self._sources.get(path)
+        return None if source is None else source.grew_ms(_now_ms())
 
     def _choose(self, now_ms: int) -> None:
         """Follow what is claimed; leave what is over, read and quiet, and what nobody claims any more."""

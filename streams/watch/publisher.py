@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from recovery.metrics import FACTS_WRITTEN, PARKED
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.codec import Codec
-from schemas.facts import SignatureMatched
+from schemas.facts import OutputChecked, SignatureMatched
 from schemas.topics import PARKED as PARKED_TOPIC
 from schemas.topics import POSITIONS, fact_route
 from streams.kafka import producer, send
@@ -40,7 +40,7 @@ class Publisher:
         """Whether so much waits for Kafka that nothing more may be read."""
         return len(self._producer) >= MOST_WAITING
 
-    def write(self, event: LineFact | RecordParked) -> None:
+    def write(self, event: LineFact | OutputChecked | RecordParked) -> None:
         """Give one fact or parked line to Kafka. Raises KafkaException after a failure that can't be got over."""
         if isinstance(event, RecordParked):
             key = event.key.decode("utf-8", "replace")
@@ -50,8 +50,7 @@ class Publisher:
             log.warning("line parked", source=key, offset=event.offset, reason=event.reason)
             return
         topic, key = fact_route(event)
-        read_ms = event.evidence.read_ms if isinstance(event, SignatureMatched) else event.read_ms
-        encoded = self._codec.encode(event, source=CE_SOURCE, time_ms=read_ms, subject=event.attempt.key)
+        encoded = self._codec.encode(event, source=CE_SOURCE, time_ms=_time_of(event), subject=event.attempt.key)
         send(self._producer, topic, key, encoded, self._delivered)
         FACTS_WRITTEN.labels(type(event).__name__).inc()
 
@@ -76,3 +75,10 @@ class Publisher:
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None and self._failure is None:
             self._failure = error
+
+
+def _time_of(event: LineFact | OutputChecked) -> int:
+    """When watch saw it."""
+    if isinstance(event, SignatureMatched):
+        return event.evidence.read_ms
+    return event.checked_ms if isinstance(event, OutputChecked) else event.read_ms

@@ -108,6 +108,10 @@ class Source:
         """Let go of the file."""
         self._follower.close()
 
+    def grew_ms(self, now_ms: int) -> int | None:
+        """When the file was last seen to change; None if it never was."""
+        return now_ms - self._follower.quiet_ms(now_ms) if self.state is FileState.FOLLOWED else None
+
     def finished(self, now_ms: int) -> bool:
         """Whether nothing is left to settle, and the file is absent or has not changed for a while."""
         quiet = self.state is not FileState.FOLLOWED or self._follower.quiet_ms(now_ms) >= QUIET_MS

@@ -1,0 +1,80 @@
+"""Answers a decider's question: does this silent attempt still print?
+
+The files are looked at on the mounts that watch has. What can't be seen is said as an error, never guessed: an
+attempt that nobody can see is left alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import structlog
+from confluent_kafka import Message, TopicPartition
+
+from schemas.codec import Codec, UnreadableRecord
+from schemas.decisions import OutputAsked
+from schemas.facts import OutputChecked
+from schemas.identity import Position, derived_id
+from schemas.topics import REQUESTS
+from streams.kafka import REQUEST_TIMEOUT_S, decode, messages, place, reader
+
+log = structlog.get_logger(__name__)
+
+STILL_WAITED_FOR_MS = 60_000
+"""Questions older than this at the start of watch are not answered any more: their deciders have given up."""
+
+
+class Questions:
+    """Follows `recovery.requests` for questions about output. Not thread-safe."""
+
+    def __init__(self, bootstrap: str, codec: Codec) -> None:
+        """Raises KafkaException where Kafka does not answer."""
+        self._codec = codec
+        self._consumer = reader(bootstrap, "recovery-watch-requests")
+        since_ms = time.time_ns() // 1_000_000 - STILL_WAITED_FOR_MS
+        wanted = [TopicPartition(REQUESTS.name, partition, since_ms) for partition in range(REQUESTS.partitions)]
+        self._consumer.assign(self._consumer.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT_S))
+
+    def new(self) -> Iterator[tuple[OutputAsked, Position]]:
+        """The questions that have come, without waiting."""
+        for message in messages(self._consumer, 0):
+            asked = self._question(message)
+            if asked is not None:
+                topic, partition, offset = place(message)
+                yield asked, Position(f"topic:{topic}/{partition}", 0, offset)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _question(self, message: Message) -> OutputAsked | None:
+        try:
+            event = decode(self._codec, message)
+        except UnreadableRecord as error:
+            log.error("unreadable request", record=place(message), error=str(error), next="it gets no answer")
+            return None
+        return event if isinstance(event, OutputAsked) else None
+
+
+def answer(asked: OutputAsked, position: Position, seen_ms: Callable[[str], int | None], now_ms: int) -> OutputChecked:
+    """Look at the attempt's files now. `seen_ms` says when a path was last seen to grow, if it is followed."""
+    grown: list[int] = []
+    problems: list[str] = []
+    for path in asked.log_paths:
+        try:
+            grown.append(max(Path(path).stat().st_mtime_ns // 1_000_000, seen_ms(path) or 0))
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}")
+    if not asked.log_paths:
+        problems.append("the scheduler names no output of this attempt")
+    return OutputChecked(
+        event_id=derived_id("checked", asked.event_id),
+        cause=asked.event_id,
+        attempt=asked.attempt,
+        position=position,
+        last_output_ms=max(grown, default=None),
+        delay_ms=0,
+        error="; ".join(problems) if not grown else None,
+        checked_ms=now_ms,
+    )
