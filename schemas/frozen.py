@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataclasses import replace
 else:
 
-    def replace(instance, /, **changes):
+    def replace(instance: Any, /, **changes: Any) -> Any:
         """Do what `dataclasses.replace` does, for a dataclass of plain fields: no slots, no `__post_init__`.
 
         Raises TypeError for a change that names no field.

@@ -50,8 +50,7 @@ def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mappi
     `recorded_ms` is the record's timestamp in the journal; the running maximum of it is the only now. A fact that was
     already taken in changes nothing and concludes nothing. Raises MissingPolicy.
     """
-    cluster, job_id = job_of(fact).split("/")
-    job = empty(cluster, job_id) if state is None else state
+    job = empty(*job_of(fact).split("/")) if state is None else state
     job = replace(job, now_ms=max(job.now_ms, recorded_ms))
     turn = Turn(fact.event_id, job.now_ms, _policy(job, fact, policies))
     before, job = job, _take(turn, job, fact)

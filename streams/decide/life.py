@@ -6,6 +6,8 @@ used again) begins only where a restart count not above the highest known comes 
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from schemas.decisions import AttemptMoved, AttemptOpened, AttemptView, JobClosed, JobView
 from schemas.facts import JobObserved
 from schemas.frozen import replace
@@ -16,6 +18,10 @@ from streams.decide import incident as incidents
 from streams.decide.aside import set_aside
 from streams.decide.state import KEPT_ATTEMPTS, NO_PACE, Attempt, JobState, empty
 from streams.decide.turn import Turn
+
+# What a view of a job shows; compared at every fact, so as plain tuples. An attempt's are the fields of AttemptView.
+_SHOWN_OF_JOB = attrgetter("raw_job_id", "workflow_id", "aps", "mode", "quarantined", "closed")
+_SHOWN = attrgetter("id", "submit_time", "start_ms", "end_ms", "state", "nodes", "log_paths")
 
 
 def observe(turn: Turn, job: JobState, seen: JobObserved) -> JobState:
@@ -68,28 +74,26 @@ def close(turn: Turn, job: JobState) -> JobState:
 
 def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
     """Tell watch and the scheduler controller what there is now, where it differs from what they were told."""
-    view = _view(job)
-    if view != _view(before) and (job.attempts or job.closed):
-        turn.emit(replace(view, event_id=turn.next_id(), cause=turn.cause, viewed_ms=job.now_ms))
-
-
-def _view(job: JobState) -> JobView:
-    """The job's view, but for its id and time, so that two can be compared."""
-    return JobView(
-        event_id="",
-        cause="",
-        cluster=job.cluster,
-        job_id=job.job_id,
-        raw_job_id=job.raw_job_id,
-        workflow_id=job.workflow_id,
-        aps=job.aps,
-        mode=job.mode,
-        attempts=tuple(
-            AttemptView(a.id, a.submit_time, a.start_ms, a.end_ms, a.state, a.nodes, a.log_paths) for a in job.attempts
-        ),
-        quarantined=job.quarantined,
-        closed=job.closed,
-        viewed_ms=0,
+    if not (job.attempts or job.closed):
+        return
+    attempts = [_SHOWN(attempt) for attempt in job.attempts]
+    if _SHOWN_OF_JOB(job) == _SHOWN_OF_JOB(before) and attempts == [_SHOWN(attempt) for attempt in before.attempts]:
+        return
+    turn.emit(
+        JobView(
+            event_id=turn.next_id(),
+            cause=turn.cause,
+            cluster=job.cluster,
+            job_id=job.job_id,
+            raw_job_id=job.raw_job_id,
+            workflow_id=job.workflow_id,
+            aps=job.aps,
+            mode=job.mode,
+            attempts=tuple(AttemptView(*shown) for shown in attempts),
+            quarantined=job.quarantined,
+            closed=job.closed,
+            viewed_ms=job.now_ms,
+        )
     )
 
 

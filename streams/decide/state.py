@@ -40,6 +40,9 @@ class Line:
     role: LineRole
     precedence: int
     detail: str
+    peer: str | None
+    blamed_rank: int | None
+    sequence: int | None
     evidence: Evidence
 
 
@@ -151,7 +154,10 @@ class Attempt:
         return self.state in FINAL_STATES
 
     def timer(self, purpose: TimerPurpose) -> Timer | None:
-        return next((timer for timer in self.timers if timer.purpose is purpose), None)
+        for timer in self.timers:
+            if timer.purpose is purpose:
+                return timer
+        return None
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,10 @@ class JobState:
         return self.attempts[-1] if self.attempts else None
 
     def attempt(self, attempt_id: AttemptId) -> Attempt | None:
-        return next((attempt for attempt in self.attempts if attempt.id == attempt_id), None)
+        for attempt in self.attempts:
+            if attempt.id == attempt_id:
+                return attempt
+        return None
 
     def current(self, attempt: Attempt) -> Attempt:
         """The same attempt as it is in this state now. Raises LookupError."""
@@ -203,7 +212,8 @@ class JobState:
 
     def with_attempt(self, attempt: Attempt) -> JobState:
         """Replace the attempt with this id; the order is kept."""
-        return replace(self, attempts=tuple(attempt if known.id == attempt.id else known for known in self.attempts))
+        attempts = [attempt if known.id == attempt.id else known for known in self.attempts]
+        return replace(self, attempts=tuple(attempts))
 
 
 def advance(marks: tuple[Position, ...], position: Position) -> tuple[Position, ...] | None:
