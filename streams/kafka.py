@@ -138,6 +138,14 @@ def batch(consumer: Consumer, timeout_s: float, limit: int = 1000) -> list[Messa
     return [] if first is None else [first, *consumer.consume(limit - 1, 0)]
 
 
+def is_fenced(error: BaseException) -> bool:
+    """Whether another process took this one's transactional id or static membership over.
+
+    A fenced consumer says so only in the words of a fatal error; its code is the same for all of those.
+    """
+    return "fenced" in repr(error).lower()
+
+
 def decode(codec: Codec, message: Message) -> Any:
     """Return the event in a message that has a value. Raises what Codec.decode raises."""
     value = message.value()

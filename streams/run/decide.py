@@ -21,6 +21,7 @@ from recovery.topics import check_topics, create_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
+from streams.kafka import is_fenced
 from streams.membership import membership_watched
 from streams.records import Incoming, Outgoing
 from streams.run.policies import PolicyDocuments
@@ -69,7 +70,7 @@ def _body(context: ProcessContext, slot: int) -> None:
         try:
             app.run()
         except Exception as error:
-            if "_FENCED" in repr(error) or "FENCED_INSTANCE_ID" in repr(error):
+            if is_fenced(error):
                 raise FencedError(f"slot {slot} was taken over by another worker") from error
             raise
     if not context.stop.requested:

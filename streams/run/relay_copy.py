@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from schemas.codec import FINGERPRINT, Codec, Headers
-from schemas.decisions import RequestMade, TimerSet, timer_key
+from schemas.decisions import TimerSet, timer_key
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused, TimerFired, job_of
 from schemas.identity import Position, derived_id
-from schemas.topics import JOURNAL, REQUESTS
+from schemas.topics import JOURNAL, REQUESTS, event_types
 from streams.records import Incoming, Outgoing
 
 SOURCE = "recovery/relay"
-REQUEST_TYPE = f"recovery.{RequestMade.__name__}".encode()
+REQUEST_TYPES = frozenset(f"recovery.{kind.__name__}".encode() for kind in event_types(REQUESTS))
 
 
 def action_fact(codec: Codec, record: Incoming) -> Outgoing:
@@ -32,7 +32,7 @@ def action_fact(codec: Codec, record: Incoming) -> Outgoing:
 
 def request(record: Incoming) -> Outgoing | None:
     """The copy of a request; None for any other decision. The bytes stay as they are."""
-    if _header(record.headers, "ce_type") != REQUEST_TYPE:
+    if _header(record.headers, "ce_type") not in REQUEST_TYPES:
         return None
     return Outgoing(REQUESTS, record.key, record.value, record.headers)
 

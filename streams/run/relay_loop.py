@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -22,7 +22,7 @@ from recovery.process import FencedError, Stop
 from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import TimerSet
 from schemas.topics import ACTIONS, DECISION_LOG, TIMERS
-from streams.kafka import LIBRARY_LOG, batch, producer
+from streams.kafka import LIBRARY_LOG, batch, is_fenced, producer
 from streams.parking import Parking
 from streams.records import Incoming, Outgoing
 from streams.run.relay_copy import SOURCE, action_fact, firing, request
@@ -36,7 +36,6 @@ COMMIT_PERIOD_S = 0.1
 DELIVERY_TIMEOUT_S = 60.0
 STOP_GRACE_S = 5.0
 BEAT_S = 90.0
-_FENCED = (KafkaError._FENCED, KafkaError.FENCED_INSTANCE_ID)
 
 RELAYED = counter("relayed", "Records that the relay copied, by the topic that they came from.", "topic")
 FIRED = counter("timers_fired", "Timers fired, repetitions included.")
@@ -277,7 +276,6 @@ def _fencing() -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        with suppress(AttributeError, IndexError):
-            if error.args[0].code() in _FENCED:
-                raise FencedError("another relay took this one's place in the group") from error
+        if is_fenced(error):
+            raise FencedError("another relay took this one's place in the group") from error
         raise

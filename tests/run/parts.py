@@ -180,13 +180,14 @@ class Room:
         return [decode(self.codec, message) for message in mine if message.value() is not None]
 
     @contextmanager
-    def following(self, topic: Topic) -> Iterator[Follower]:
-        """What is written to the topic from now on."""
+    def following(self, topic: Topic, *, whole: bool = False) -> Iterator[Follower]:
+        """What is written to the topic from now on; `whole`: and before."""
         consumer = reader(self.bootstrap, "test")
         follower = Follower(self.codec)
         view = TopicView(consumer, (topic,), follower.take)
         view.read_to_stable_end(timeout_s=20)
-        follower.seen.clear()
+        if not whole:
+            follower.seen.clear()
         follower.view = view
         yield follower
         consumer.close()
