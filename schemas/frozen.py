@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataclasses import replace
 else:
 
-    def replace(instance: Any, /, **changes: Any) -> Any:
+    def replace(instance, /, **changes):
         """Do what `dataclasses.replace` does, for a dataclass of plain fields: no slots, no `__post_init__`.
 
         Raises TypeError for a change that names no field.
@@ -36,6 +36,6 @@ else:
 
 def build(cls: type, values: dict[str, Any]) -> Any:
     """Return an instance of `cls` with exactly these values, which must be one for each of its fields."""
-    instance = _new(cls)
+    instance: Any = _new(cls)
     instance.__dict__.update(values)
     return instance
