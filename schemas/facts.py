@@ -98,6 +98,9 @@ class SignatureMatched:
     role: Annotated[LineRole, "whether this can be a cause or is only a consequence"]
     precedence: Annotated[int, "0 to 100: of several causes, the higher explains the lower"]
     detail: Annotated[str, "what the captures say, such as Xid 79"]
+    peer: Annotated[str | None, "node or address that the line blames, as printed; often another than its origin"]
+    blamed_rank: Annotated[int | None, "rank that the line blames, such as the launcher's root cause"]
+    sequence: Annotated[int | None, "number of the collective: of several that timed out, the lowest came first"]
     evidence: Evidence
 
 

@@ -47,6 +47,9 @@ def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMat
         fact.role,
         fact.precedence,
         fact.detail,
+        fact.peer,
+        fact.blamed_rank,
+        fact.sequence,
         fact.evidence,
     )
     incident = attempt.incident

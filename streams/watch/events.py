@@ -5,17 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.bookkeeping import RecordParked
-from schemas.facts import CheckpointLoaded, CheckpointSaved, Evidence, ProgressObserved, SignatureMatched
+from schemas.facts import (
+    CheckpointLoaded,
+    CheckpointSaved,
+    Evidence,
+    PhaseEntered,
+    ProgressObserved,
+    SignatureMatched,
+)
 from schemas.identity import AttemptId, Position, derived_id
+from schemas.vocabulary import Phase
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found
 from streams.watch.origin import Origin
 from streams.watch.progress import Checkpoint, Step
 
-LineFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded
+LineFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered
 
 # A line may give one fact of each kind; the ordinal keeps their positions apart.
-_FAULT, _PROGRESS, _SAVED, _LOADED = range(4)
+_FAULT, _PROGRESS, _SAVED, _LOADED, _PHASE = range(5)
 
 
 def source_of(path: str) -> str:
@@ -57,6 +65,9 @@ def fault_fact(line: Line, attempt: AttemptId, fault: Fault, origin: Origin) -> 
         role=fault.signature.role,
         precedence=fault.signature.precedence,
         detail=fault.detail,
+        peer=fault.peer,
+        blamed_rank=fault.blamed_rank,
+        sequence=fault.sequence,
         evidence=Evidence(
             file=line.path,
             offset=line.offset,
@@ -113,6 +124,19 @@ def loaded_fact(line: Line, attempt: AttemptId, loaded: Checkpoint, step: int) -
         framework=loaded.framework,
         step=step,
         path=loaded.path,
+        line_ms=line.line_ms,
+        read_ms=line.read_ms,
+    )
+
+
+def phase_fact(line: Line, attempt: AttemptId, phase: Phase) -> PhaseEntered:
+    """The attempt does something else than stepping, or is done."""
+    return PhaseEntered(
+        event_id=line.event_id(attempt, _PHASE),
+        cause="",
+        attempt=attempt,
+        position=line.position(_PHASE),
+        phase=phase,
         line_ms=line.line_ms,
         read_ms=line.read_ms,
     )

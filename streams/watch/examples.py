@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams.watch.matcher import Found, Matcher
-from streams.watch.packs import BadPack, Format, Packs, Signature
+from streams.watch.matcher import Found, Matcher, matched
+from streams.watch.packs import BadPack, Format, Packs, PhaseSign, Signature
+from streams.watch.surroundings import Surroundings
 
 
 def load_matcher(packs: Packs) -> Matcher:
@@ -22,17 +23,19 @@ def problems(packs: Packs, matcher: Matcher) -> Iterator[str]:
         yield from _signature_problems(signature, matcher)
     for known in packs.formats:
         yield from _format_problems(known, matcher)
+    for sign in packs.phases:
+        yield from _phase_problems(sign, matcher)
 
 
 def _signature_problems(signature: Signature, matcher: Matcher) -> Iterator[str]:
-    for line in signature.examples:
-        captured = signature.pattern.search(line.encode())
-        if captured is None or (signature.unless is not None and signature.unless.search(line.encode()) is not None):
-            yield f"{signature.place}: the example {line!r} does not match its own pattern"
-    for line in signature.counter_examples:
-        found = _only(matcher, line)
+    for example in signature.examples:
+        before, line = split_example(example)
+        if matched(signature, line, Surroundings(b"", before + line, len(before), line)) is None:
+            yield f"{signature.place}: the example {example!r} does not match its own pattern"
+    for counter_example in signature.counter_examples:
+        found = _only(matcher, counter_example)
         if found is not None and found.fault is not None and found.fault.signature.id == signature.id:
-            yield f"{signature.place}: the counter-example {line!r} matches"
+            yield f"{signature.place}: the counter-example {counter_example!r} matches"
 
 
 def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
@@ -48,6 +51,25 @@ def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
                 yield f"{known.place}: the counter-example {line!r} matches"
 
 
-def _only(matcher: Matcher, line: str) -> Found | None:
-    found = matcher.scan(line.encode() + b"\n")
+def _phase_problems(sign: PhaseSign, matcher: Matcher) -> Iterator[str]:
+    for line in sign.examples:
+        found = _only(matcher, line)
+        if found is None or found.phase is not sign.phase:
+            yield f"{sign.place}: the example {line!r} is not read as {sign.phase.value}"
+    for line in sign.counter_examples:
+        found = _only(matcher, line)
+        if found is not None and found.phase is sign.phase:
+            yield f"{sign.place}: the counter-example {line!r} matches"
+
+
+def split_example(example: str) -> tuple[bytes, bytes]:
+    """The lines before the decisive one, and that one: an example may have several lines, of which the last counts."""
+    before, newline, line = example.rpartition("\n")
+    return (before + newline).encode(), line.encode()
+
+
+def _only(matcher: Matcher, example: str) -> Found | None:
+    """What the example's last line says."""
+    before, line = split_example(example)
+    found = [one for one in matcher.scan(before + line + b"\n") if one.start == len(before)]
     return found[0] if found else None

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.vocabulary import FaultClass
-from streams.watch.packs import BadPack, Packs, Signature
-from streams.watch.patterns import BadPattern, Pattern, database
-from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
+from schemas.vocabulary import FaultClass, Phase
+from streams.watch.packs import BadPack, Packs, PhaseSign, Signature
+from streams.watch.patterns import BadPattern, Captured, Pattern, database
+from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
+from streams.watch.surroundings import Surroundings
 
 # RE2 is given at most this much of a line, around the first candidate.
 LINE_BYTES = 64 * 1024
@@ -32,6 +33,12 @@ class Fault:
     node: str | None
     """What the pattern's group `node` holds: the line names the node that failed, whoever prints it."""
     at: int
+    peer: str | None
+    """Group `peer`: the node or address at the other end, which the line blames."""
+    blamed_rank: int | None
+    """Group `rank`: the rank that the line blames."""
+    sequence: int | None
+    """Group `seq`: the number of a collective."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,13 @@ class Found:
     progress: Step | None
     saved: Checkpoint | None
     loaded: Checkpoint | None
+    phase: Phase | None
 
     @property
     def at(self) -> int:
         """Where in `line` the first match begins."""
         parts = (self.fault, self.progress, self.saved, self.loaded)
-        return min(part.at for part in parts if part is not None)
+        return min((part.at for part in parts if part is not None), default=0)
 
 
 class Matcher:
@@ -67,19 +75,25 @@ class Matcher:
                 if part is not None:
                     self._format_of[len(patterns)] = number
                     patterns.append((part.pattern, known.place))
+        self._phases = {len(patterns) + number: sign for number, sign in enumerate(packs.phases)}
+        patterns += [(sign.pattern, sign.place) for sign in packs.phases]
         self._database = _database(patterns)
 
-    def scan(self, block: bytes) -> list[Found]:
-        """Return the lines of a block that say something, in their order."""
+    def scan(self, block: bytes, before: bytes = b"") -> list[Found]:
+        """Return the lines of a block that say something, in their order.
+
+        `before`: the last lines of the block before it, which some signatures need to see.
+        """
         text = block.replace(b"\r", b"\n") if b"\r" in block else block
         removed: list[tuple[int, int]] = []
         if b"\x1b" in text:
             text, removed = _without_colours(text)
         found = []
         for start, line, candidates in self._candidates(text):
+            around = Surroundings(before, text, start, line)
             if removed:
                 start += removed[bisect_right(removed, start, key=lambda cut: cut[0]) - 1][1]
-            one = self._read(start, line, candidates)
+            one = self._read(start, line, candidates, around)
             if one is not None:
                 found.append(one)
         return found
@@ -104,7 +118,7 @@ class Matcher:
             low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
             yield start, text[low : min(end, low + LINE_BYTES)], candidates
 
-    def _read(self, start: int, line: bytes, candidates: set[int]) -> Found | None:
+    def _read(self, start: int, line: bytes, candidates: set[int], around: Surroundings) -> Found | None:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
@@ -113,25 +127,68 @@ class Matcher:
             progress = progress or read_step(known, line)
             saved = saved or read_checkpoint(known.framework, known.saved, line)
             loaded = loaded or read_checkpoint(known.framework, known.loaded, line)
-        fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)])
-        if fault is None and progress is None and saved is None and loaded is None:
+        phase = self._phase(line, [self._phases[n] for n in numbers if n in self._phases])
+        fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)], around)
+        if (fault, progress, saved, loaded, phase) == (None, None, None, None, None):
             return None
-        return Found(start, line, fault, progress, saved, loaded)
+        return Found(start, line, fault, progress, saved, loaded, phase)
 
     @staticmethod
-    def _fault(line: bytes, signatures: list[Signature]) -> Fault | None:
-        """The weightiest signature that matches; none if that one says that the line means nothing."""
+    def _phase(line: bytes, signs: list[PhaseSign]) -> Phase | None:
+        for sign in signs:
+            if sign.pattern.search(line) and not (sign.unless and sign.unless.search(line)):
+                return sign.phase
+        return None
+
+    @staticmethod
+    def _fault(line: bytes, signatures: list[Signature], around: Surroundings) -> Fault | None:
+        """The weightiest signature that matches; none if a weightier one says that the line means nothing."""
+        hushed = False
         for signature in signatures:
-            captured = signature.pattern.search(line)
-            if captured is None or (signature.unless is not None and signature.unless.search(line) is not None):
+            if hushed and not signature.loud:
+                continue
+            captured = matched(signature, line, around)
+            if captured is None:
                 continue
             if signature.fault_class is FaultClass.BENIGN_NOISE:
-                return None
-            groups = dict.fromkeys(signature.pattern.groups, "") | captured.groups
-            return Fault(
-                signature, signature.detail.format_map(groups).strip(), captured.groups.get("node"), captured.start
-            )
+                hushed = True
+                continue
+            return _fault_of(signature, captured)
         return None
+
+
+def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured | None:
+    """What a signature's groups hold in this line and the lines before it; None where it does not match."""
+    captured = signature.pattern.search(line)
+    if captured is None or (signature.unless is not None and signature.unless.search(line) is not None):
+        return None
+    if signature.unless_context is not None and signature.unless_context.search(around.before) is not None:
+        return None
+    if signature.unless_after is not None and signature.unless_after.search(around.after) is not None:
+        return None
+    if signature.context is None:
+        return captured
+    frame = signature.context.search(around.before)
+    return None if frame is None else Captured(captured.start, frame.groups | captured.groups)
+
+
+def _fault_of(signature: Signature, captured: Captured) -> Fault:
+    names = signature.pattern.groups + (signature.context.groups if signature.context is not None else ())
+    groups = captured.groups
+    detail = " ".join(signature.detail.format_map(dict.fromkeys(names, "") | groups).split())
+    return Fault(
+        signature=signature,
+        detail=detail.rstrip(": "),
+        node=groups.get("node"),
+        at=captured.start,
+        peer=groups.get("peer"),
+        blamed_rank=_number(groups.get("rank")),
+        sequence=_number(groups.get("seq")),
+    )
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits) if digits and digits.isdigit() and len(digits) <= MOST_DIGITS else None
 
 
 def _database(patterns: list[tuple[Pattern, str]]) -> Any:

@@ -1,8 +1,8 @@
 """Signature and format packs: what a fault, a training step and a checkpoint look like, as data files.
 
-A pack is a TOML file with `[[signature]]` and `[[format]]` tables. Shipped packs lie in the folder `packs` beside this
-module, a site adds folders of its own. Every entry carries lines that it must find and lines that it must not; they
-are tried when the pack is loaded, so that a pack which does not do what it says never runs.
+A pack is a TOML file with `[[signature]]`, `[[format]]` and `[[phase]]` tables. Shipped packs lie in the folder `packs`
+beside this module, a site adds folders of its own. Every entry carries lines that it must find and lines that it must
+not; they are tried when the pack is loaded, so that a pack which does not do what it says never runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
 from streams.watch.patterns import BadPattern, Pattern, compile_pattern
 
-SIGNATURE_KEYS = {"id", "pattern", "at_start", "unless", "class", "scope", "remedy", "role", "precedence", "detail"}
+SIGNATURE_KEYS = {
+    *("id", "pattern", "at_start", "unless", "class", "scope", "remedy", "role", "precedence", "detail"),
+    *("context", "unless_context", "unless_after", "loud"),
+}
+PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase"}
 FORMAT_KEYS = {"framework", "step", "saved", "loaded", "step_examples", "saved_examples", "loaded_examples", "loss"}
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
 COMMON_KEYS = {"examples", "counter_examples", "source"}
@@ -40,6 +44,28 @@ class Signature:
     role: LineRole
     precedence: int
     detail: str
+    examples: tuple[str, ...]
+    counter_examples: tuple[str, ...]
+    source: str
+    place: str
+    """File and entry, for messages."""
+    context: Pattern | None = None
+    """What must stand in the lines just before, such as a frame of a traceback; its groups count, too."""
+    unless_context: Pattern | None = None
+    unless_after: Pattern | None = None
+    """What must not stand in the lines just before, or just after, as far as they are known at the time."""
+    loud: bool = False
+    """It counts also in a line that a general signature of class `benign_noise` would silence."""
+
+
+@dataclass(frozen=True)
+class PhaseSign:
+    """A line that says that the program does something else than stepping, or is done."""
+
+    id: str
+    pattern: Pattern
+    unless: Pattern | None
+    phase: Phase
     examples: tuple[str, ...]
     counter_examples: tuple[str, ...]
     source: str
@@ -75,30 +101,35 @@ class Format:
 
 @dataclass(frozen=True)
 class Packs:
-    """All signatures and formats, in the order in which they were read."""
+    """All entries, in the order in which they were read."""
 
     signatures: tuple[Signature, ...]
     formats: tuple[Format, ...]
+    phases: tuple[PhaseSign, ...] = ()
 
 
 def load_packs(folders: tuple[Path, ...] = ()) -> Packs:
     """Read the shipped packs, then those of the given folders. Raises BadPack.
 
-    A later signature with a known id, or a later format of a known framework, replaces the earlier one.
+    A later signature or phase with a known id, or a later format of a known framework, replaces the earlier one.
     """
     signatures: dict[str, Signature] = {}
     formats: dict[str, Format] = {}
+    phases: dict[str, PhaseSign] = {}
     for name, document in _documents(folders):
-        unknown = document.keys() - {"signature", "format"}
+        unknown = document.keys() - {"signature", "format", "phase"}
         if unknown:
-            raise BadPack(f"{name}: there is no table {min(unknown)!r}; allowed: [[signature]], [[format]]")
+            raise BadPack(f"{name}: there is no table {min(unknown)!r}; allowed: [[signature]], [[format]], [[phase]]")
         for entry in document.get("signature", []):
             signature = _signature(name, entry)
             signatures[signature.id] = signature
         for entry in document.get("format", []):
             known = _format(name, entry)
             formats[known.framework] = known
-    return Packs(tuple(signatures.values()), tuple(formats.values()))
+        for entry in document.get("phase", []):
+            sign = _phase(name, entry)
+            phases[sign.id] = sign
+    return Packs(tuple(signatures.values()), tuple(formats.values()), tuple(phases.values()))
 
 
 def _documents(folders: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -130,13 +161,35 @@ def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
     return Signature(
         id=read.text("id"),
         pattern=pattern,
-        unless=read.pattern("unless") if "unless" in entry else None,
+        unless=read.optional("unless"),
         fault_class=fault_class,
         scope=scope,
         remedy=remedy,
         role=role,
         precedence=precedence,
-        detail=read.detail(pattern),
+        detail=read.detail(pattern, read.optional("context")),
+        examples=read.lines("examples", least=1),
+        counter_examples=read.lines("counter_examples"),
+        source=read.text("source"),
+        place=read.place,
+        context=read.optional("context"),
+        unless_context=read.optional("unless_context"),
+        unless_after=read.optional("unless_after"),
+        loud=read.flag("loud"),
+    )
+
+
+def _phase(file: str, entry: Mapping[str, Any]) -> PhaseSign:
+    read = _Entry(file, f"phase {entry.get('id', '(without id)')}", entry, PHASE_KEYS | COMMON_KEYS)
+    try:
+        phase = Phase(read.text("phase"))
+    except ValueError as error:
+        raise read.bad(f"{error}: see the vocabularies in docs/glossary.md") from error
+    return PhaseSign(
+        id=read.text("id"),
+        pattern=read.pattern("pattern", at_start=read.flag("at_start")),
+        unless=read.optional("unless"),
+        phase=phase,
         examples=read.lines("examples", least=1),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
@@ -154,9 +207,6 @@ def _format(file: str, entry: Mapping[str, Any]) -> Format:
             return None
         return FormatPart(read.pattern(name), read.lines(f"{name}_examples", least=1))
 
-    def value(name: str) -> Pattern | None:
-        return read.pattern(name) if name in entry else None
-
     step = part("step")
     if step is None or "step" not in step.pattern.groups:
         raise read.bad("step is needed, with a group (?P<step>...)")
@@ -165,10 +215,10 @@ def _format(file: str, entry: Mapping[str, Any]) -> Format:
         step=step,
         saved=part("saved"),
         loaded=part("loaded"),
-        seconds_per_step=value("seconds_per_step"),
-        milliseconds_per_step=value("milliseconds_per_step"),
-        steps_per_second=value("steps_per_second"),
-        loss=value("loss"),
+        seconds_per_step=read.optional("seconds_per_step"),
+        milliseconds_per_step=read.optional("milliseconds_per_step"),
+        steps_per_second=read.optional("steps_per_second"),
+        loss=read.optional("loss"),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
         place=read.place,
@@ -220,11 +270,15 @@ class _Entry:
         except BadPattern as error:
             raise self.bad(f"{key} is refused: {error}") from error
 
-    def detail(self, pattern: Pattern) -> str:
+    def optional(self, key: str) -> Pattern | None:
+        return self.pattern(key) if key in self.body else None
+
+    def detail(self, *patterns: Pattern | None) -> str:
         template = self.text("detail")
+        names = [name for pattern in patterns if pattern is not None for name in pattern.groups]
         try:
-            template.format_map(dict.fromkeys(pattern.groups, ""))
+            template.format_map(dict.fromkeys(names, ""))
         except (KeyError, ValueError, IndexError) as error:
-            groups = ", ".join(pattern.groups) or "none"
+            groups = ", ".join(names) or "none"
             raise self.bad(f"detail names {error}; the pattern's groups are: {groups}") from error
         return template

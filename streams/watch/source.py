@@ -24,6 +24,7 @@ from streams.watch.events import (
     fault_fact,
     loaded_fact,
     parked_line,
+    phase_fact,
     progress_fact,
     saved_fact,
     source_of,
@@ -34,6 +35,7 @@ from streams.watch.origin import origin_of
 from streams.watch.ownership import Owner, Wait, Written, owner_of
 from streams.watch.progress import Checkpoint
 from streams.watch.stamps import stamp_ms
+from streams.watch.surroundings import tail_of
 from streams.watch.throttle import Throttle
 
 log = structlog.get_logger(__name__)
@@ -81,6 +83,7 @@ class Source:
         self._block_end = self._done
         self._pending: deque[_Pending] = deque()
         self._epoch_since_ms: int | None = None
+        self._tail = b""
         self._steps: dict[AttemptId, int] = {}
         self.more = False
         """Whether there is more to read at once."""
@@ -158,7 +161,8 @@ class Source:
 
         lines = []
         line_no, counted = block.start.line_no + 1, 0
-        for found in self._reading.matcher.scan(block.data):
+        before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
+        for found in self._reading.matcher.scan(block.data, before):
             line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
             offset = block.start.offset + found.start
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
@@ -225,6 +229,8 @@ class Source:
             yield saved_fact(line, attempt, found.saved, step)
         if found.loaded is not None and (step := self._step_of(found.loaded, attempt)) is not None:
             yield loaded_fact(line, attempt, found.loaded, step)
+        if found.phase is not None and throttle.keeps_fault(attempt, found.phase, None, None, at_ms):
+            yield phase_fact(line, attempt, found.phase)
 
     def _step_of(self, checkpoint: Checkpoint, attempt: AttemptId) -> int | None:
         """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""

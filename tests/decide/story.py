@@ -163,6 +163,9 @@ class Story:
         remedy: Remedy = Remedy.RESTART_EXCLUDING_NODE,
         role: LineRole = LineRole.CAUSE,
         precedence: int = 90,
+        peer: str | None = None,
+        blamed_rank: int | None = None,
+        sequence: int | None = None,
         of: AttemptId | None = None,
     ) -> tuple[Emitted, ...]:
         """Watch matches a line of the job's output."""
@@ -192,6 +195,9 @@ class Story:
                 role,
                 precedence,
                 text,
+                peer,
+                blamed_rank,
+                sequence,
                 evidence,
             )
         )
