@@ -136,6 +136,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fault", choices=KINDS)
     parser.add_argument("--fault-node", help="the broken node; any node if left out")
     parser.add_argument("--fault-iteration", type=int, default=25)
+    parser.add_argument("--fault-attempts", type=int, help="attempts in which the fault strikes; all if left out")
     return parser.parse_args()
 
 
@@ -146,7 +147,15 @@ def main() -> None:
     fault = None
     if options.fault is not None:
         fault_id, record = os.environ.get("TRAIN_FAULT_ID", ""), folder / "faults.jsonl"
-        fault = Fault(options.fault, options.fault_node, options.fault_iteration, options.save_every, fault_id, record)
+        fault = Fault(
+            options.fault,
+            options.fault_node,
+            options.fault_iteration,
+            options.save_every,
+            fault_id,
+            record,
+            options.fault_attempts,
+        )
         fault.at_start(place.voice)
     meeting_point = folder / f"meet-{place.job}-{place.attempt}"
     try:

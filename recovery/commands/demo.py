@@ -16,7 +16,8 @@ def register(app: typer.Typer) -> None:
 def demo(
     ctx: typer.Context,
     scenario: Annotated[
-        str, typer.Argument(help="What is broken: restart, observe, user-error, oom, no-progress or node-down.")
+        str,
+        typer.Argument(help="restart, observe, user-error, oom, no-progress, hang, straggler or node-down."),
     ] = "restart",
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running, and print the addresses.")] = False,
 ) -> None:

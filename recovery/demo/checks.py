@@ -79,7 +79,7 @@ def _job(run: Run) -> Iterator[Check]:
     attempts = {attempt for _, attempt in seen}
     there = len(attempts) == run.scenario.faults and all(expected in (None, node) for node, _ in seen)
     yield Check("the fault struck where it was set, in as many attempts", there, str(seen))
-    if not run.scenario.completes:
+    if not run.scenario.completes or run.scenario.runs == 1:
         return
     lines = run.output.read_text(errors="replace").splitlines()
     resumed = [line for line in lines if "successfully loaded checkpoint" in line]
@@ -99,6 +99,8 @@ def _advice(run: Run, api: Api) -> Iterator[Check]:
             yield _equal(f"why attempt {told.attempt} was {told.desired_state.lower()}", told.reason, one["reason"])
     anomalies = api.audit(run.job_id, "AnomalyDetected")
     yield _equal("incidents, one for each fault", scenario.incidents, len(anomalies))
+    if scenario.symptom is not None:
+        yield _equal("the symptom", [scenario.symptom], [event["payload"]["kind"] for event in anomalies])
 
 
 def _shape(advice: Json) -> tuple[int, str, str, tuple[str, ...]]:

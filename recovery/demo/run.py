@@ -31,7 +31,6 @@ from streams.replay.verify import verify
 from streams.run.policies import PolicyDocuments
 from streams.run.slots import GROUP
 
-ITERATIONS = 60
 ACTING = {
     # The demo's cluster is its own: here the controller may act, and the watchdog with it.
     "SLURM_ADVISOR_ACKNOWLEDGE_SCHEDULER_ACTIONS": "true",
@@ -88,16 +87,18 @@ class Demo:
         job = TrainingJob(
             checkpoints=folder / "checkpoints",
             output=folder / "train.out",
-            iterations=ITERATIONS,
+            iterations=self.scenario.iterations,
+            fault_iteration=self.scenario.fault_iteration,
             fault=self.scenario.fault,
             fault_node=self.scenario.fault_node,
+            fault_attempts=self.scenario.fault_attempts,
             fault_id=name,
             comment=_aps(name, self.scenario, settings.sac.environment or "local"),
         )
         assert settings.slurm.conf_path is not None
         job_id = job.submit(settings.slurm.conf_path)
         self.console.print(f"submitted training job [bold]{job_id}[/] on two nodes; its output: {job.output}")
-        return Run(self.scenario, job_id, job.checkpoints, job.output, ITERATIONS)
+        return Run(self.scenario, job_id, job.checkpoints, job.output, job.iterations)
 
     def _explain(self, api: Api, job_id: str) -> None:
         first = api.attempts(job_id)[0]["heimdallJobId"]
@@ -165,7 +166,7 @@ def _aps(workflow: str, scenario: Scenario, environment: str) -> str:
         "auto_resume_mode": "requeue",
         "max_requeue_times": scenario.max_requeue_times,
         "log_file_paths_shared_across_attempts": True,
-        "progress_interval": 1,
+        "progress_interval": scenario.progress_interval,
     }
     return json.dumps({"APS": policy}, separators=(",", ":"))
 

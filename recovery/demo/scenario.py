@@ -32,7 +32,12 @@ class Scenario:
     fault_node: str | None = BROKEN
     node_down: bool = False
     mode: str = "act"
+    fault_attempts: int | None = None
+    fault_iteration: int = 25
+    iterations: int = 60
     max_requeue_times: int = 2
+    progress_interval: int = 1
+    symptom: str | None = None
     faults: int = 1
     incidents: int = 1
 
@@ -109,6 +114,28 @@ SCENARIOS = {
             max_requeue_times=9,
             faults=3,
             incidents=3,
+        ),
+        Scenario(
+            name="hang",
+            about="a rank on node2 stands still and prints nothing; found by its own rhythm, asked about, restarted",
+            told=(Told(0, "RESTARTED", "CONVERGED", reason="hang_no_log"),),
+            runs=2,
+            final_states=COMPLETED,
+            fault="hang",
+            fault_attempts=1,
+            fault_iteration=90,  # after enough steps for their rhythm to be known
+            iterations=130,
+            progress_interval=2,
+            symptom="hang",
+        ),
+        Scenario(
+            name="straggler",
+            about="node2 becomes four times slower; recorded against the attempt's own pace, and left running",
+            told=(),
+            runs=1,
+            final_states=COMPLETED,
+            fault="straggler",
+            symptom="straggler",
         ),
         Scenario(
             name="node-down",

@@ -24,6 +24,8 @@ STRAGGLER_FACTOR = 4.0
 class Fault:
     """`kind` strikes on `node` (on any, if None) from `iteration` on; `save_every` is the trainer's own.
 
+    It strikes in the first `attempts` executions of the job alone, in all if None.
+
     `struck` is whether it has struck in this process: a slow node is written down once.
     """
 
@@ -33,6 +35,7 @@ class Fault:
     save_every: int
     fault_id: str
     record: Path
+    attempts: int | None = None
     struck: bool = False
 
     def at_start(self, voice: Voice) -> None:
@@ -58,6 +61,8 @@ class Fault:
             _STRIKE[self.kind](voice, step_seconds)
 
     def _strikes(self, iteration: int) -> bool:
+        if self.attempts is not None and _attempt() >= self.attempts:
+            return False
         if self.kind == "no-progress":
             return iteration % self.save_every == 0  # the step after which it would save
         return self.kind in _STRIKE and iteration >= self.iteration
@@ -69,7 +74,7 @@ class Fault:
             "node": voice.node,
             "rank": voice.rank,
             "job": os.environ.get("SLURM_JOB_ID", ""),
-            "attempt": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
+            "attempt": _attempt(),
             "iteration": iteration,
             "time_ms": time.time_ns() // 1_000_000,
         }
@@ -77,6 +82,10 @@ class Fault:
             file.write(json.dumps(fact) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _attempt() -> int:
+    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 
 
 def _gpu_xid(voice: Voice, _: float) -> None:

@@ -24,6 +24,7 @@ class TrainingJob:
     fault: str | None = None
     fault_node: str | None = None
     fault_iteration: int = 25
+    fault_attempts: int | None = None
     fault_id: str = ""
     comment: str | None = None
     sbatch: tuple[str, ...] = ()
@@ -37,6 +38,8 @@ class TrainingJob:
         arguments.append(f"--save-every={self.save_every}")
         if self.fault is not None:
             arguments += [f"--fault={self.fault}", f"--fault-iteration={self.fault_iteration}"]
+        if self.fault_attempts is not None:
+            arguments.append(f"--fault-attempts={self.fault_attempts}")
         if self.fault_node is not None:
             arguments.append(f"--fault-node={self.fault_node}")
         return ["sbatch", *options, str(SCRIPT), *arguments]
