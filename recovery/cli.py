@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from recovery.commands import demo, parked, processes, projections, replay, schemas, settings, stack, topics
+from recovery.commands import (
+    demo,
+    job,
+    parked,
+    policy,
+    processes,
+    projections,
+    replay,
+    schemas,
+    settings,
+    stack,
+    topics,
+)
 from recovery.commands.common import Sections
 
 app = typer.Typer(
@@ -36,6 +48,8 @@ stack.register(app)
 demo.register(app)
 processes.register(app)
 parked.register(app)
+job.register(app)
+policy.register(app)
 topics.register(app)
 projections.register(app)
 replay.register(app)

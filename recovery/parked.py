@@ -6,20 +6,21 @@ quarantines the job again. Lines that watch could not attribute are parked too; 
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast, get_args
 
-from confluent_kafka import KafkaException, Message
+from confluent_kafka import Message
 
+from recovery.writing import WriteError, write_now
 from schemas.bookkeeping import RecordParked
-from schemas.codec import Codec, Encoded, Headers
+from schemas.codec import Codec, UnknownSchema, UnreadableRecord
 from schemas.decisions import FactParked, QuarantineEnded
-from schemas.facts import QuarantineLifted
+from schemas.facts import Fact, QuarantineLifted
 from schemas.identity import InvalidIdentity, Position, derived_id, job_key
 from schemas.topics import DECISION_LOG, JOURNAL, PARKED, fact_route
-from streams.kafka import TopicView, decode, producer, reader, send
+from streams.kafka import TopicView, decode, reader
 
 READ_TIMEOUT_S = 60.0
-WRITE_TIMEOUT_S = 10.0
 CLIENT = "recovery-parked"
 _OF_QUARANTINE = (b"recovery.FactParked", b"recovery.QuarantineEnded")
 
@@ -101,25 +102,28 @@ def lift(bootstrap: str, codec: Codec, parked: Parked, *, by: str, reason: str, 
         reason=reason,
         lifted_ms=now_ms,
     )
-    _, fact_key = fact_route(fact)
-    encoded = codec.encode(fact, source=f"recovery/parked/{by}", time_ms=now_ms, subject=fact_key)
-    _write(bootstrap, fact_key, [encoded, *([Encoded(record.value, _headers(record))] if again else [])])
-
-
-def _headers(record: RecordParked) -> Headers:
-    pairs = (text.partition("=") for text in record.headers)
-    return [(name, value.encode()) for name, _, value in pairs]
-
-
-def _write(bootstrap: str, key: str, records: list[Encoded]) -> None:
-    """Write in this order; the producer is idempotent, and one key is one partition."""
-    failed: list[str] = []
-    to = producer(bootstrap, CLIENT)
+    facts: list[Fact] = [fact, _again(codec, parked)] if again else [fact]
+    records = [
+        (*fact_route(one), codec.encode(one, source=f"recovery/parked/{by}", time_ms=now_ms, subject=key))
+        for one in facts
+    ]
     try:
-        for encoded in records:
-            send(to, JOURNAL, key, encoded, lambda error, _message: failed.append(error.str()) if error else None)
-        unsent = to.flush(WRITE_TIMEOUT_S)
-    except KafkaException as error:
-        raise ParkedError(f"Kafka at {bootstrap} did not take it: {error.args[0].str()}; try again") from error
-    if unsent or failed:
-        raise ParkedError(f"Kafka at {bootstrap} did not take it: {', '.join(failed) or 'no answer'}; try again")
+        write_now(bootstrap, CLIENT, records)
+    except WriteError as error:
+        raise ParkedError(str(error)) from error
+
+
+def _again(codec: Codec, parked: Parked) -> Fact:
+    """The parked fact as of a source of its own: in its old one later facts have passed, so it would count as late."""
+    record = parked.record
+    headers = [(name, value.encode()) for name, _, value in (text.partition("=") for text in record.headers)]
+    try:
+        fact = codec.decode(record.value, headers)
+    except (UnreadableRecord, UnknownSchema) as error:
+        raise ParkedError(
+            f"record {parked.number} still can't be read ({error}): dismiss it, or keep it for software that can"
+        ) from error
+    if not isinstance(fact, get_args(Fact)):
+        raise ParkedError(f"record {parked.number} is {type(fact).__name__}, no fact: dismiss it")
+    known = cast(Fact, fact)
+    return replace(known, position=replace(known.position, source=f"parked:{known.position.source}"))

@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from recovery.settings import Settings
+    from schemas.codec import Codec
 
 EXIT_USAGE = 2
 
@@ -46,4 +47,16 @@ def settings_of(ctx: typer.Context) -> "Settings":
     try:
         return load_settings(config)
     except SettingsError as error:
+        fail(str(error))
+
+
+def codec_of(ctx: typer.Context) -> "tuple[Settings, Codec]":
+    """Return the settings and the codec for a command that reads or writes events; ends the command without one."""
+    settings = settings_of(ctx)
+    from schemas.codec import Codec
+    from schemas.registry import RegistryError, RegistryIds
+
+    try:
+        return settings, Codec(RegistryIds(settings.registry.url))
+    except RegistryError as error:
         fail(str(error))

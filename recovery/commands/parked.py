@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recovery.commands.common import TOOLS, Sections, fail, settings_of
+from recovery.commands.common import TOOLS, Sections, codec_of, fail
 
 if TYPE_CHECKING:
     from recovery.parked import Parked
@@ -31,7 +31,7 @@ def list_parked(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a record a line.")] = False,
 ) -> None:
     """List parked records whose job waits for a person."""
-    parked = [one for one in _read(*_kafka(ctx)) if every or one.open]
+    parked = [one for one in _read(*codec_of(ctx)) if every or one.open]
     for one in parked:
         record = one.record
         place = f"{record.topic}/{record.partition}/{record.offset}"
@@ -67,7 +67,7 @@ def _lift(ctx: typer.Context, number: int, reason: str, *, again: bool) -> None:
 
     from recovery.parked import ParkedError, lift
 
-    settings, codec = _kafka(ctx)
+    settings, codec = codec_of(ctx)
     chosen = next((one for one in _read(settings, codec) if one.number == number), None)
     if chosen is None:
         fail(f"there is no parked record {number}; `recovery parked list --all` shows all")
@@ -76,17 +76,6 @@ def _lift(ctx: typer.Context, number: int, reason: str, *, again: bool) -> None:
     except ParkedError as error:
         fail(str(error))
     typer.echo(f"job {chosen.key} may have new Advice again{'; the record was given once more' if again else ''}")
-
-
-def _kafka(ctx: typer.Context) -> "tuple[Settings, Codec]":
-    settings = settings_of(ctx)
-    from schemas.codec import Codec
-    from schemas.registry import RegistryError, RegistryIds
-
-    try:
-        return settings, Codec(RegistryIds(settings.registry.url))
-    except RegistryError as error:
-        fail(str(error))
 
 
 def _read(settings: "Settings", codec: "Codec") -> "list[Parked]":

@@ -18,7 +18,7 @@ from schemas.decisions import RequestMade
 from schemas.facts import AttributionAnswered
 from schemas.identity import AttemptId, Position, derived_id
 from schemas.registry import RegistryIds
-from schemas.topics import JOURNAL, PARKED, REQUESTS
+from schemas.topics import JOURNAL, PARKED, REQUESTS, partition_of
 from schemas.vocabulary import FaultClass, Scope
 from streams.kafka import producer, send
 from tests.ask.provider import Provider, body, naming, provider
@@ -139,6 +139,8 @@ def test_silence_ends_at_the_deadline_and_holds_nobody_else_up(scene: Scene) -> 
     assert {by_cause[one.event_id].error for one in quick} == {None}
     last_quick = max(by_cause[one.event_id].answered_ms for one in quick)
     assert last_quick < min(by_cause[one.event_id].answered_ms for one in slow)
+    places = {m.key() or b"": m.partition() for m in scene.journal.seen}
+    assert places == {key: partition_of(key, JOURNAL.partitions) for key in places}, "Faust has the one partitioner"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a person does about records that could not be handled, on a real Kafka."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import pytest
@@ -12,7 +12,8 @@ from recovery.topics import create_topics
 from schemas.bookkeeping import RecordParked
 from schemas.codec import Codec, FixedIds
 from schemas.decisions import FactParked, QuarantineEnded
-from schemas.facts import QuarantineLifted
+from schemas.facts import CheckpointSaved, QuarantineLifted
+from schemas.identity import AttemptId, Position
 from schemas.topics import DECISION_LOG, JOURNAL, PARKED, Topic
 from streams.kafka import TopicView, producer, reader, send
 
@@ -39,10 +40,10 @@ class Kafka:
         send(to, topic, key, self.codec.encode(event, source="test", time_ms=1, subject=key))
         assert to.flush(10) == 0
 
-    def park(self, *, topic: str = JOURNAL.name, key: str | None = None) -> str:
+    def park(self, *, topic: str = JOURNAL.name, key: str | None = None, value: bytes = BAD) -> str:
         """Write what the decider writes when it parks a record; return the reason, by which it is found again."""
         reason, key = f"ValueError: {uuid4()}", key or self.key
-        record = RecordParked(str(uuid4()), "", topic, 0, 7, key.encode(), BAD, HEADERS, reason, 1)
+        record = RecordParked(str(uuid4()), "", topic, 0, 7, key.encode(), value, HEADERS, reason, 1)
         self.write(PARKED, f"{topic}/0/7", record)
         if topic == JOURNAL.name:
             self.write(DECISION_LOG, key, FactParked(str(uuid4()), "", key, 1, topic, 0, 7, reason))
@@ -74,16 +75,27 @@ def test_a_parked_fact_is_open_until_its_quarantine_has_ended(kafka: Kafka) -> N
     assert not kafka.parked(reason).open
 
 
-def test_reappending_lifts_the_quarantine_first_and_gives_the_very_bytes_again(kafka: Kafka) -> None:
-    parked = kafka.parked(kafka.park())
+def test_reappending_lifts_the_quarantine_first_and_gives_the_fact_as_of_a_source_where_it_is_not_late(
+    kafka: Kafka,
+) -> None:
+    attempt = AttemptId("test", kafka.job_id, 1_700_000_000, 0)
+    position = Position("file:/x", 2, 100, 1)
+    saved = CheckpointSaved("id", "", attempt, position, "megatron", 7, None, None, 5)
+    parked = kafka.parked(kafka.park(value=kafka.codec.encode_value(saved)))
     lift(kafka.bootstrap, kafka.codec, parked, by="me", reason="fixed", again=True)
     lifted, again = kafka.journal()
     fact = kafka.codec.decode(lifted.value() or b"", lifted.headers())
     assert isinstance(fact, QuarantineLifted)
     assert (fact.job_id, fact.by, fact.reason, fact.cause) == (kafka.job_id, "me", "fixed", parked.record.event_id)
-    assert again.value() == BAD
-    assert again.headers() == [("ce_type", b"recovery.JobObserved"), ("ce_id", b"a=b")]
+    as_before = kafka.codec.decode(again.value() or b"", again.headers())
+    assert as_before == replace(saved, position=Position("parked:file:/x", 2, 100, 1))
     assert lifted.partition() == again.partition()
+
+
+def test_what_still_can_not_be_read_is_not_appended_and_stays_quarantined(kafka: Kafka) -> None:
+    with pytest.raises(ParkedError, match="still can't be read"):
+        lift(kafka.bootstrap, kafka.codec, kafka.parked(kafka.park()), by="me", reason="hope", again=True)
+    assert kafka.journal() == []
 
 
 def test_dismissing_lifts_the_quarantine_alone(kafka: Kafka) -> None:

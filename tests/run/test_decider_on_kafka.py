@@ -12,7 +12,7 @@ from schemas.bookkeeping import RecordParked
 from schemas.decisions import AdviceIssued, AdviceWithheld, FactParked, JobView
 from schemas.facts import Fact, JobObserved, QuarantineLifted, TimerFired
 from schemas.policy import DEFAULT_POLICY
-from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, TIMERS
+from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, TIMERS, partition_of
 from schemas.vocabulary import AttemptState
 from streams.kafka import place, recorded_ms
 from streams.records import Incoming
@@ -164,6 +164,16 @@ def test_a_record_without_a_key_is_parked(room: Room, decider: Process) -> None:
         parked.until(lambda seen: len(seen) > before, "the record without a key")
         last = parked.events(RecordParked)[-1]
     assert (last.key, "is not its job" in last.reason) == (b"", True)
+
+
+def test_its_records_and_ours_lie_where_the_one_partitioner_puts_their_keys(room: Room, decider: Process) -> None:
+    jobs = [f"{number}_{number}" for number in range(40)]
+    room.write(*(told("spread", job)[0] for job in jobs))
+    decided_as_in_memory(room, decider, "spread")
+    for topic in (JOURNAL, DECISION_LOG, JOBS):  # written with confluent-kafka; the others with Quix
+        places = {m.key() or b"": m.partition() for m in room.read(topic) if (m.key() or b"").startswith(b"spread/")}
+        assert len(places) == len(jobs)
+        assert places == {key: partition_of(key, topic.partitions) for key in places}
 
 
 def test_a_second_worker_in_a_slot_is_refused_on_this_machine(room: Room, decider: Process) -> None:
