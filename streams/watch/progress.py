@@ -19,6 +19,8 @@ class Step:
     form: Format
     step: int
     total_steps: int | None
+    epoch: int | None
+    """Of frameworks whose step counter starts anew in each."""
     at: int
 
     @property
@@ -56,7 +58,8 @@ def read_step(known: Format, line: bytes) -> Step | None:
     step = None if captured is None else _whole(captured.groups.get("step"))
     if captured is None or step is None:
         return None
-    return Step(known, step, _whole(captured.groups.get("total")), captured.start)
+    groups = captured.groups
+    return Step(known, step, _whole(groups.get("total")), _whole(groups.get("epoch")), captured.start)
 
 
 def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Checkpoint | None:

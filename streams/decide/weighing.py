@@ -1,0 +1,209 @@
+"""Which of the lines is the cause, and what should be done about it? Pure rules over matched lines.
+
+Used by the decider for an incident's lines, and by `recovery diagnose` for those of a dead run's files, so that what is
+measured on files is what decides. Unsure means restart without exclusion, never a stop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.state import Line
+
+TIER = 20
+"""Precedences are compared in steps of this: within one, the earlier line is the cause of the later."""
+CERTAIN = 80
+"""From this precedence on a line speaks of broken hardware, whatever the program says."""
+HANG_SILENCE_MS = 30 * 60_000
+"""Silence before the scheduler's time limit that makes it a hang."""
+REPORTERS = 2
+"""So many others must blame the same node before it is excluded for what it did not print itself."""
+
+# Faults that come again where the same code meets the same data at the same step.
+_DETERMINISTIC = {
+    FaultClass.NUMERIC_NAN,
+    FaultClass.HOST_OOM,
+    FaultClass.CUDA_OOM,
+    FaultClass.USER_CODE,
+    FaultClass.DATA,
+    FaultClass.SOFTWARE_ENV,
+}
+# What every rank would meet alike; met by the ranks of one node only, it is that node's.
+_SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
+_BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
+_ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT, FaultClass.UNKNOWN}
+_GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The cause of an earlier failure of the same job, and the last step before it."""
+
+    signature: str
+    step: int | None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is known beside the lines."""
+
+    nodes: tuple[str, ...]
+    """The nodes that take part, by the names that lines use."""
+    step: int | None = None
+    """The last step before the failure."""
+    finished: bool = False
+    """The program said that it is done before the first of the lines."""
+    silent_ms: int | None = None
+    """How long nothing was printed before the scheduler ended the run."""
+    earlier: tuple[Earlier, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The outcome. `nodes`: the broken ones, among those that take part."""
+
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Remedy
+    nodes: tuple[str, ...]
+    root: Line
+    confidence: float
+    explanation: str
+
+
+def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
+    """Return the cause that explains the lines, of which there is at least one."""
+    root = root_line(lines)
+    if scene.finished and root.precedence < CERTAIN:
+        return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
+    for rule in (_handed_over, _hung_until_the_limit, _again_and_again, _on_one_node_only, _blamed_by_others):
+        cause = rule(root, lines, scene)
+        if cause is not None:
+            return cause
+    return _as_the_line_says(root, scene)
+
+
+def root_line(lines: Sequence[Line]) -> Line:
+    """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
+    root = min(lines, key=_rank)
+    if root.sequence is None:
+        return root
+    group = _group(root)
+    same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
+    return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
+
+
+def moment(line: Line) -> tuple[int, int]:
+    """When a line was printed, as well as it is known."""
+    seen = line.evidence
+    return (seen.line_ms if seen.line_ms is not None else seen.read_ms, seen.offset)
+
+
+def _rank(line: Line) -> tuple[bool, int, tuple[int, int], int]:
+    return (line.role is not LineRole.CAUSE, -(line.precedence // TIER), moment(line), -line.precedence)
+
+
+def _group(line: Line) -> str | None:
+    match = _GROUP.search(line.evidence.text)
+    return None if match is None else match.group(1)
+
+
+def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """Somebody has already requeued the job: a second requeuer would fight the first."""
+    if root.precedence >= CERTAIN:
+        return None
+    handed = next((line for line in lines if line.remedy is Remedy.WAIT), None)
+    if handed is None or (root is not handed and root.fault_class not in _ENDED_BY_SCHEDULER):
+        return None
+    fault_class = root.fault_class if root.fault_class is not FaultClass.UNKNOWN else handed.fault_class
+    return _said(root, fault_class, Scope.JOB, Remedy.WAIT, 0.8, f"{_what(root)}; {handed.detail}")
+
+
+def _hung_until_the_limit(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
+    if root.fault_class is not FaultClass.SCHEDULER_TIMEOUT or (scene.silent_ms or 0) < HANG_SILENCE_MS:
+        return None
+    minutes = (scene.silent_ms or 0) // 60_000
+    text = f"nothing was printed for {minutes} minutes before the time limit: the run hung"
+    return _said(root, FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART, 0.6, text)
+
+
+def _again_and_again(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """The same failure at the same step after a restart: the next one would end there, too."""
+    if root.fault_class not in _DETERMINISTIC:
+        return None
+    same = [one for one in scene.earlier if one.signature == root.signature and one.step == scene.step]
+    if not same:
+        return None
+    where = f" at step {scene.step}" if scene.step is not None else ""
+    text = f"{_what(root)}, for the {len(same) + 1}. time{where}: a restart ends in the same place"
+    return _said(root, root.fault_class, Scope.JOB, Remedy.TERMINATE_NO_RETRY, 0.8, text)
+
+
+def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """An environment that is broken on one node only is that node's fault, not the program's."""
+    alike = root.fault_class is FaultClass.SOFTWARE_ENV or root.signature in _SAME_EVERYWHERE
+    node = root.evidence.node
+    if not alike or node not in scene.nodes or len(scene.nodes) < REPORTERS:
+        return None
+    if any(line.evidence.node != node for line in lines if line.signature == root.signature):
+        return None
+    text = f"{_what(root)}, on {node} only"
+    return _said(
+        root, FaultClass.SOFTWARE_ENV, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.7, text, (node,) if node else ()
+    )
+
+
+def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """Several others name the same node, and no node has said itself that it is broken."""
+    if root.fault_class not in _BETWEEN_RANKS or root.scope is Scope.NODE:
+        return None
+    blaming: dict[str, set[tuple[str | None, int | None]]] = {}
+    for line in lines:
+        node = host_of(line.peer, scene.nodes)
+        if node is not None and line.evidence.node != node:
+            blaming.setdefault(node, set()).add((line.evidence.node, line.evidence.rank))
+    if not blaming:
+        return None
+    node = max(blaming, key=lambda one: len(blaming[one]))
+    if len(blaming[node]) < REPORTERS or len(blaming) > 1:
+        return None
+    text = f"{_what(root)}; {len(blaming[node])} others lost their connection to {node}"
+    return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
+
+
+def _as_the_line_says(root: Line, scene: Scene) -> Cause:
+    node = host_of(root.evidence.node, scene.nodes)
+    nodes = (node,) if root.scope is Scope.NODE and node is not None else ()
+    confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
+    return _said(root, root.fault_class, root.scope, root.remedy, confidence, _what(root), nodes)
+
+
+def host_of(name: str | None, nodes: Sequence[str]) -> str | None:
+    """The node among those that take part which a printed name or address means: `node48<37948>`, `node48:29500`."""
+    if name is None:
+        return None
+    host = re.split(r"[<:]", name, maxsplit=1)[0]
+    short = host.partition(".")[0]
+    return next((node for node in nodes if node in (name, host) or node.partition(".")[0] == short), None)
+
+
+def _what(root: Line) -> str:
+    node = root.evidence.node
+    where = f" on {node}" if node is not None and node not in root.detail else ""
+    return f"{root.detail or root.signature}{where}"
+
+
+def _said(
+    root: Line,
+    fault_class: FaultClass,
+    scope: Scope,
+    remedy: Remedy,
+    confidence: float,
+    text: str,
+    nodes: tuple[str, ...] = (),
+) -> Cause:
+    kind = fault_class.value.replace("_", " ")
+    return Cause(fault_class, scope, remedy, nodes, root, confidence, f"{text} ({kind})")

@@ -1,0 +1,176 @@
+"""One file's account of the run: what failed, and what happened that makes a line mean less.
+
+Read once, front to back, in memory that does not grow with the file. A fault that training outlived is dropped; when a
+run starts over in the same file, the earlier run's failure is only remembered; what comes after a normal end counts as
+such.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC
+
+from schemas.facts import Evidence
+from schemas.vocabulary import FaultClass, Phase
+from streams.decide.state import Line
+from streams.decide.weighing import Earlier, root_line
+from streams.diagnose.reading import Piece
+from streams.watch.masking import digest_of, kept_text
+from streams.watch.matcher import Fault, Found, Matcher
+from streams.watch.neighbours import last_stamp
+from streams.watch.origin import named_nodes, origin_of
+from streams.watch.progress import Step
+from streams.watch.stamps import stamp_ms
+from streams.watch.surroundings import tail_of
+
+MOST_OF_ORIGIN = 8
+MOST_LINES = 512
+MOST_NODES = 4096
+# Names of nodes are looked for in every line of this much of a file, and in every line of interest.
+NODES_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A matched line, and what was known when it was printed."""
+
+    line: Line
+    finished: bool
+    silent_ms: int | None
+    step: int | None
+
+
+@dataclass
+class Account:
+    """What one file says. `near_ms`: when the file was written, for stamps without a year."""
+
+    name: str
+    near_ms: int
+    faults: list[Sighting] = field(default_factory=list)
+    earlier: list[Earlier] = field(default_factory=list)
+    outlived: int = 0
+    """Faults after which training went on."""
+    nodes: dict[str, None] = field(default_factory=dict)
+    frameworks: Counter[str] = field(default_factory=Counter)
+    first_step: int | None = None
+    last_step: int | None = None
+    last_checkpoint: int | None = None
+    advanced_ms: int = 0
+    """When training last moved on; 0 if no line says when."""
+    finished: bool = False
+    _reached: tuple[int, int] | None = None
+    _now_ms: int = 0
+    _tail: bytes = b""
+    _read: int = 0
+    _kept: Counter[tuple[str, str | None, int | None]] = field(default_factory=Counter)
+    _before: list[Sighting] = field(default_factory=list)
+    """The failure of the run before the one that is told now."""
+
+    def take(self, piece: Piece, matcher: Matcher) -> None:
+        """Read on."""
+        if self._read < NODES_BYTES:
+            for line in piece.data.splitlines():
+                self._name(line)
+        self._read += len(piece.data)
+        line_no, counted = piece.line_no, 0
+        for found in matcher.scan(piece.data, self._tail):
+            line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
+            stamped = self._stamp(found.line)
+            passed_ms = None if stamped is None else self._passed(stamped, piece.data, found.start)
+            self._now_ms = max(self._now_ms, stamped or 0)
+            self._note(found, piece.offset + found.start, line_no, passed_ms)
+        self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
+        self._tail = tail_of(piece.data)
+
+    def end(self) -> None:
+        """There is no more: if the run that started over says nothing, the failure before it is what happened."""
+        if not self.faults and self._before and not self.finished:
+            self.faults = self._before
+            self.earlier = self.earlier[:-1]
+
+    def _stamp(self, line: bytes) -> int | None:
+        return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
+
+    def _passed(self, stamped: int, data: bytes, start: int) -> int | None:
+        """How long before this line the last stamped one was printed."""
+        last_ms = last_stamp((self._tail + data[:start])[-len(self._tail) - start :], self._stamp)
+        last_ms = self._now_ms if last_ms is None else last_ms
+        return stamped - last_ms if last_ms else None
+
+    def _name(self, line: bytes) -> None:
+        for node in named_nodes(line):
+            if len(self.nodes) < MOST_NODES:
+                self.nodes[node] = None
+
+    def _note(self, found: Found, offset: int, line_no: int, silent_ms: int | None) -> None:
+        if found.progress is not None:
+            self._moved(found.progress, finite=not _is_nan(found.fault))
+        if found.saved is not None:
+            step = self.last_step if found.saved.step is None else found.saved.step
+            self.last_checkpoint = step if step is not None else self.last_checkpoint
+        if found.loaded is not None:
+            self._started_over()
+        if found.fault is not None:
+            self._failed(found, found.fault, offset, line_no, silent_ms)
+        if found.phase is Phase.FINISHING:
+            self.finished = True
+
+    def _moved(self, step: Step, *, finite: bool) -> None:
+        self.frameworks[step.framework] += 1
+        key = (step.epoch or 0, step.step)
+        if finite and self.faults and self._reached is not None and key < self._reached:
+            self._started_over()
+        if finite and (self._reached is None or key > self._reached):
+            self._reached = key
+            self.outlived += len(self.faults)
+            self.faults, self._before, self.finished = [], [], False
+            self._kept.clear()
+            self.advanced_ms = self._now_ms
+        if self.first_step is None:
+            self.first_step = step.step
+        self.last_step = step.step
+
+    def _started_over(self) -> None:
+        if not self.faults:
+            return
+        root = root_line([sighting.line for sighting in self.faults])
+        self.earlier.append(Earlier(root.signature, self.last_step))
+        self._before, self.faults, self.finished = self.faults, [], False
+        self._kept.clear()
+
+    def _failed(self, found: Found, fault: Fault, offset: int, line_no: int, silent_ms: int | None) -> None:
+        self._name(found.line)
+        if fault.node is not None:
+            self.nodes.setdefault(fault.node)
+        origin = origin_of(found.line, self.nodes)
+        node = origin.node if fault.node is None else fault.node
+        key = (fault.signature.id, node, origin.rank)
+        self._kept[key] += 1
+        if self._kept[key] > MOST_OF_ORIGIN or len(self.faults) >= MOST_LINES:
+            return
+        text = kept_text(found.line, found.at)
+        evidence = Evidence(
+            self.name, offset, line_no, None, self._now_ms, node, origin.rank, text, digest_of(text)
+        )
+        signature = fault.signature
+        line = Line(
+            signature.id,
+            signature.fault_class,
+            signature.scope,
+            signature.remedy,
+            signature.role,
+            signature.precedence,
+            fault.detail,
+            fault.peer,
+            fault.blamed_rank,
+            fault.sequence,
+            evidence,
+        )
+        self.faults.append(Sighting(line, self.finished, silent_ms, self.last_step))
+
+
+def _is_nan(fault: Fault | None) -> bool:
+    return fault is not None and fault.signature.fault_class is FaultClass.NUMERIC_NAN
+
+

@@ -1,0 +1,144 @@
+"""From the accounts of all files to one diagnosis."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.state import Line
+from streams.decide.weighing import Cause, Scene, moment, weigh
+from streams.diagnose.account import Account, Sighting
+from streams.diagnose.reading import Progress, pieces, written_ms
+from streams.watch.matcher import Matcher
+
+# Training that moves on this long after a fault in another file has outlived it.
+OUTLIVED_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How far training came; None where nothing says so."""
+
+    framework: str | None
+    first_step: int | None
+    last_step: int | None
+    last_checkpoint_step: int | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What happened, where, and what should be done. `root` None: nothing is wrong."""
+
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Remedy
+    nodes: tuple[str, ...]
+    root: Line | None
+    secondary: tuple[Line, ...]
+    explanation: str
+    confidence: float
+    steps: Steps
+    files: int
+    outlived: int
+
+
+def diagnose(names: Sequence[str], matcher: Matcher, now_ms: int, told: Progress) -> Diagnosis:
+    """Read files (`-`: standard input) and say what happened. Raises Unreadable."""
+    accounts = []
+    for name in dict.fromkeys(names):
+        near_ms = None
+        account = Account(name, now_ms)
+        for piece in pieces(name, told):
+            if near_ms is None:
+                near_ms = account.near_ms = written_ms(name) or now_ms
+            account.take(piece, matcher)
+        account.end()
+        accounts.append(account)
+    return conclude(accounts)
+
+
+def conclude(accounts: Sequence[Account]) -> Diagnosis:
+    """Weigh what the files say together."""
+    sightings = sorted(_standing(accounts), key=lambda one: moment(one.line))
+    steps = _steps(accounts)
+    outlived = sum(account.outlived for account in accounts)
+    if not sightings:
+        return _well(accounts, steps, outlived)
+    nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes))
+    scene = Scene(
+        nodes=nodes,
+        step=next((one.step for one in sightings if one.step is not None), None),
+        finished=all(one.finished for one in sightings),
+        silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
+        earlier=tuple(one for account in accounts for one in account.earlier),
+    )
+    counting = [one.line for one in sightings if scene.finished or not one.finished]
+    return _with_cause(weigh(counting, scene), [one.line for one in sightings], steps, len(accounts), outlived)
+
+
+def _by_limit(line: Line) -> bool:
+    return line.fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def _standing(accounts: Sequence[Account]) -> Iterator[Sighting]:
+    """The faults that training did not outlive, in whichever file it moved on."""
+    advanced_ms = max((account.advanced_ms for account in accounts), default=0)
+    for account in accounts:
+        for sighting in account.faults:
+            seen_ms = sighting.line.evidence.read_ms
+            if seen_ms == 0 or account.advanced_ms == advanced_ms or advanced_ms < seen_ms + OUTLIVED_MS:
+                yield sighting
+
+
+def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, outlived: int) -> Diagnosis:
+    others = tuple(line for line in lines if line is not cause.root)
+    explanation = cause.explanation
+    if others and cause.remedy is not Remedy.IGNORE:
+        explanation += f"; {len(others)} other matching lines are consequences or weaker signs"
+    return Diagnosis(
+        cause.fault_class,
+        cause.scope,
+        cause.remedy,
+        cause.nodes,
+        cause.root,
+        others,
+        explanation[:1].upper() + explanation[1:] + ".",
+        cause.confidence,
+        steps,
+        files,
+        outlived,
+    )
+
+
+def _well(accounts: Sequence[Account], steps: Steps, outlived: int) -> Diagnosis:
+    finished = any(account.finished for account in accounts)
+    text = "The program said that it was done." if finished else "No line says that anything failed."
+    if outlived:
+        text += f" Training went on after {outlived} lines that can mean a fault."
+    return Diagnosis(
+        FaultClass.BENIGN_NOISE,
+        Scope.JOB,
+        Remedy.IGNORE,
+        (),
+        None,
+        (),
+        text,
+        0.8 if finished or outlived else 0.6,
+        steps,
+        len(accounts),
+        outlived,
+    )
+
+
+def _steps(accounts: Sequence[Account]) -> Steps:
+    frameworks = sum((account.frameworks for account in accounts), Counter[str]())
+    moving = [account for account in accounts if account.first_step is not None]
+    saved = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
+    return Steps(
+        framework=frameworks.most_common(1)[0][0] if frameworks else None,
+        first_step=min((account.first_step or 0 for account in moving), default=None),
+        last_step=max((account.last_step or 0 for account in moving), default=None),
+        last_checkpoint_step=max(saved, default=None),
+    )
