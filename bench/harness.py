@@ -63,6 +63,11 @@ def in_turns(rounds: int, *sides: Callable[[], Run]) -> list[list[Run]]:
     return runs
 
 
+def paired(base: Sequence[Run], ours: Sequence[Run], of: Callable[[Run], float] = lambda run: run.cpu_s) -> float:
+    """How fast we are beside the base (1: as fast), each turn against the one next to it; the median."""
+    return statistics.median(of(other) / of(own) for other, own in zip(base, ours, strict=True))
+
+
 def wall(runs: Sequence[Run]) -> float:
     """Median seconds on the clock."""
     return statistics.median(run.wall_s for run in runs)

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.mix import facts
+from bench.stories import POLICIES
 from schemas.codec import FINGERPRINT, Codec, FixedIds
 from schemas.facts import job_of
-from schemas.policy import DEFAULT_POLICY
 from schemas.topics import DECISION_LOG, JOURNAL, partition_of
 from streams.records import Incoming, Outgoing
 from streams.replay.history import StoredRecord
 from streams.run.worker import Worker
-
-POLICIES = {DEFAULT_POLICY.digest(): DEFAULT_POLICY}
 
 
 class MemoryStore:

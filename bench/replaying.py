@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 
-from bench.harness import Figure, Run, cpu, in_turns, peak_mb, timed, wall
-from bench.history import POLICIES, MixHistory, mix_history
+from bench.harness import Figure, Run, cpu, in_turns, paired, peak_mb, timed, wall
+from bench.history import MixHistory, mix_history
+from bench.stories import POLICIES
 from schemas.codec import PREFIX
 from streams.replay.verify import verify
 
-SETS = 100
-ROUNDS = 5
+SETS = 20
+ROUNDS = 25
+"""Many short turns: the machine's speed changes within seconds."""
 
 
 def figures() -> list[Figure]:
@@ -28,18 +30,18 @@ def figures() -> list[Figure]:
         return timed(work)
 
     ours, empty = in_turns(ROUNDS, replayed, lambda: timed(lambda: _empty(history, decoded)))
-    rate, base = facts / cpu(ours), facts / cpu(empty)
+    rate, base, ratio = facts / cpu(ours), facts / cpu(empty), paired(empty, ours)
     return [
         Figure(
             "replay verify",
             rate,
             "facts/s of one core",
             "the same decoding and encoding around an empty decide",
-            rate / base,
+            ratio,
             f"{facts} facts, {facts / wall(ours):,.0f} facts/s on the clock; empty {base:,.0f}; peak {peak_mb():.0f} MB"
             " with the history in memory",
             ">= 8,000 and ratio >= 0.5",
-            rate >= 8_000 and rate / base >= 0.5,
+            rate >= 8_000 and ratio >= 0.5,
         )
     ]
 

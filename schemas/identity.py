@@ -19,9 +19,7 @@ JobKey = NewType("JobKey", str)
 # A fixed, arbitrary namespace: ids must be the same on every machine, for ever.
 NAMESPACE = UUID("6d8f8a52-7a0e-5c4e-9b8e-3f0c2f7d1a64")
 _NAMESPACE_BYTES = NAMESPACE.bytes
-# The bits of a UUID that are not its version and its variant, and those that say version 5 of RFC 4122.
-_UUID_BITS = ~(0xF000 << 64 | 0xC000 << 48)
-_UUID5 = 5 << 76 | 0x8000 << 48
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 # `123` a job, `123_4` a task of an array, `200+1` a component of a heterogeneous job.
 JOB_ID = re.compile(r"\d+(?:_\d+|\+\d+)?")
@@ -34,10 +32,10 @@ class InvalidIdentity(ValueError):
 
 def derived_id(*parts: str | int) -> str:
     """Return the UUIDv5 of `parts`: the same parts give the same id in every process and every replay."""
-    digest = sha1(_NAMESPACE_BYTES + "\x1f".join(map(str, parts)).encode(), usedforsecurity=False).digest()
-    number = int.from_bytes(digest[:16]) & _UUID_BITS | _UUID5  # as uuid.uuid5 does, at a third of the time
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    name = "\x1f".join(map(str, parts))
+    h = sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).hexdigest()
+    # As uuid.uuid5 does, at a third of its time: version 5, and the variant of RFC 4122 in two bits of a digit.
+    return f"{h[:8]}-{h[8:12]}-5{h[13:16]}-{_VARIANTS[h[16]]}{h[17:20]}-{h[20:32]}"
 
 
 def job_key(cluster: str, job_id: str) -> JobKey:

@@ -74,10 +74,7 @@ def close(turn: Turn, job: JobState) -> JobState:
 
 def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
     """Tell watch and the scheduler controller what there is now, where it differs from what they were told."""
-    if not (job.attempts or job.closed):
-        return
-    attempts = [_SHOWN(attempt) for attempt in job.attempts]
-    if _SHOWN_OF_JOB(job) == _SHOWN_OF_JOB(before) and attempts == [_SHOWN(attempt) for attempt in before.attempts]:
+    if not (job.attempts or job.closed) or _looks_the_same(before, job):
         return
     turn.emit(
         JobView(
@@ -89,11 +86,19 @@ def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
             workflow_id=job.workflow_id,
             aps=job.aps,
             mode=job.mode,
-            attempts=tuple(AttemptView(*shown) for shown in attempts),
+            attempts=tuple(AttemptView(*_SHOWN(attempt)) for attempt in job.attempts),
             quarantined=job.quarantined,
             closed=job.closed,
             viewed_ms=job.now_ms,
         )
+    )
+
+
+def _looks_the_same(before: JobState, job: JobState) -> bool:
+    return (
+        _SHOWN_OF_JOB(job) == _SHOWN_OF_JOB(before)
+        and len(job.attempts) == len(before.attempts)
+        and all(a is b or _SHOWN(a) == _SHOWN(b) for a, b in zip(job.attempts, before.attempts, strict=True))
     )
 
 

@@ -196,7 +196,7 @@ class JobState:
 
     def attempt(self, attempt_id: AttemptId) -> Attempt | None:
         for attempt in self.attempts:
-            if attempt.id == attempt_id:
+            if _is(attempt.id, attempt_id):
                 return attempt
         return None
 
@@ -212,8 +212,13 @@ class JobState:
 
     def with_attempt(self, attempt: Attempt) -> JobState:
         """Replace the attempt with this id; the order is kept."""
-        attempts = [attempt if known.id == attempt.id else known for known in self.attempts]
+        attempts = [attempt if _is(known.id, attempt.id) else known for known in self.attempts]
         return replace(self, attempts=tuple(attempts))
+
+
+def _is(one: AttemptId, other: AttemptId) -> bool:
+    """Whether both name one attempt; asked several times a fact, so the index, which tells most apart, comes first."""
+    return one is other or (one.index == other.index and one == other)
 
 
 def advance(marks: tuple[Position, ...], position: Position) -> tuple[Position, ...] | None:

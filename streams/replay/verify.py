@@ -6,7 +6,9 @@ again, not decided. Facts beyond the deciders' committed position need no decisi
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
@@ -22,6 +24,8 @@ from streams.replay.history import History, StoredRecord
 # Views of what was decided; each is in full, or in effect, in a decision as well.
 NOT_LOGGED = (Advice, JobView, TimerSet, TimerCleared)
 PROGRESS_EVERY = 10_000
+COLLECT_AFTER = 100_000
+"""Objects made before Python looks for cycles; 700 by default."""
 PARKED_FINGERPRINTS = frozenset(version.fingerprint for version in committed()["FactParked"])
 
 
@@ -52,11 +56,23 @@ def verify(
 ) -> Report:
     """Verify all of `history`. It stops at the first difference."""
     report = Report()
-    for partition in range(history.partitions()):
-        _Partition(history, partition, codec, policies, report, progress).verify()
-        if report.difference is not None:
-            break
+    with _few_collections():
+        for partition in range(history.partitions()):
+            _Partition(history, partition, codec, policies, report, progress).verify()
+            if report.difference is not None:
+                break
     return report
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for garbage cycles rarely: states make none, and there are as many as jobs, looked through each time."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Partition:
