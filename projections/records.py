@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from schemas.catalogue import DECISIONS
 from schemas.decisions import AnomalyDetected, AttributionMade, Decision, FactParked, FactSetAside, QuarantineEnded
-from schemas.facts import Evidence, Fact, JobObserved, QuarantineLifted, SignatureMatched
+from schemas.facts import Evidence, Fact, JobObserved, NodeFaultReported, QuarantineLifted, SignatureMatched
 from schemas.identity import AttemptId
 from schemas.records import to_avro
 
@@ -66,6 +66,8 @@ class Record:
         event = self.event
         if isinstance(event, SignatureMatched):
             return (event.evidence,)
+        if isinstance(event, NodeFaultReported):
+            return (event.fault.evidence,)
         if isinstance(event, AnomalyDetected):
             return () if event.evidence is None else (event.evidence,)
         if isinstance(event, AttributionMade):
@@ -80,6 +82,8 @@ class Record:
         for name in ("evidence", "root"):
             if document.get(name) is not None:
                 document[name] = without_text(document[name])
+        if "fault" in document:
+            document["fault"]["evidence"] = without_text(document["fault"]["evidence"])
         if "secondary" in document:
             document["secondary"] = [without_text(line) for line in document["secondary"]]
         return document

@@ -30,10 +30,11 @@ from schemas.facts import (
     CommandGiven,
     Evidence,
     Fact,
+    NodeFaultReported,
     QuarantineLifted,
     SignatureMatched,
 )
-from schemas.vocabulary import AnomalyKind, AttemptState, DesiredState, Disposition, Operation, Outcome
+from schemas.vocabulary import AnomalyKind, AttemptState, DesiredState, Disposition, Operation, Outcome, Witness
 
 _OPERATIONS = {
     Operation.REQUEUE_HOLD: "requeue into a held state",
@@ -49,8 +50,14 @@ _OUTCOMES = {
 _SYMPTOMS = {
     AnomalyKind.CRASH_LOG: "a crash line",
     AnomalyKind.CRASH_STATE: "a failed scheduler state",
+    AnomalyKind.NODE_FAULT: "a fault of a node",
     AnomalyKind.HANG: "a hang",
     AnomalyKind.STRAGGLER: "a slowdown",
+}
+_WITNESSES = {
+    Witness.OUTPUT: "The output of the job",
+    Witness.NODE_LOG: "The log of the node",
+    Witness.NODE_METRIC: "A metric of the node",
 }
 _DESIRED = {
     DesiredState.RESTARTED: "restart it",
@@ -189,6 +196,12 @@ def _of_fact(event: Fact | Decision) -> Words | None:
             title = f"A line of the output shows {event.detail or event.signature}{f' on {node}' if node else ''}"
             detail = f"signature {event.signature}, fault class {event.fault_class}, as a {event.role}"
             return Words("signature", event.evidence.read_ms, title, detail, _line_times(event.evidence))
+        case NodeFaultReported():
+            fault = event.fault
+            title = f"{_WITNESSES[fault.witness]} {fault.node} shows {fault.detail or fault.signature}"
+            detail = f"signature {fault.signature}, fault class {fault.fault_class}, {_distance(event.distance_ms)}"
+            times = {**_line_times(fault.evidence), "toldMs": event.told_ms}
+            return Words("node_fault", fault.evidence.read_ms, title, detail, times)
         case CheckpointSaved():
             times = {"lineMs": event.line_ms, "readMs": event.read_ms}
             title = f"A checkpoint of step {event.step} was saved"
@@ -204,6 +217,14 @@ def _of_fact(event: Fact | Decision) -> Words | None:
         case CommandGiven():
             return Words("command", event.given_ms, f"{event.by} asked for: {event.kind}", event.reason)
     return None
+
+
+def _distance(distance_ms: int) -> str:
+    """Where a node's fault stands beside the attempt's time on the node."""
+    if distance_ms == 0:
+        return "while the attempt was there"
+    side = "before its start" if distance_ms < 0 else "after its end"
+    return f"{abs(distance_ms) / 1000:g} s {side}"
 
 
 def _line_times(line: Evidence | None) -> Mapping[str, int | None]:

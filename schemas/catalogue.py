@@ -12,6 +12,7 @@ from typing import Any, get_args
 from schemas.bookkeeping import ClusterSeen, PolicyPublished, RecordParked, SourceRead
 from schemas.decisions import Advice, Decision, JobView, TimerSet
 from schemas.facts import Fact
+from schemas.nodes import NodeFact, NodeFaultTold
 from schemas.records import schema_of
 
 
@@ -21,12 +22,11 @@ def _members(union: Any) -> tuple[type, ...]:
 
 FACTS: tuple[type, ...] = _members(Fact)
 DECISIONS: tuple[type, ...] = _members(Decision)
+NODE_FACTS: tuple[type, ...] = _members(NodeFact)
 VIEWS: tuple[type, ...] = (Advice, JobView, TimerSet)
+OTHERS: tuple[type, ...] = (*NODE_FACTS, NodeFaultTold, PolicyPublished, SourceRead, RecordParked, ClusterSeen)
 
-
-EVENTS: dict[str, type] = {
-    cls.__name__: cls for cls in (*FACTS, *DECISIONS, *VIEWS, PolicyPublished, SourceRead, RecordParked, ClusterSeen)
-}
+EVENTS: dict[str, type] = {cls.__name__: cls for cls in (*FACTS, *DECISIONS, *VIEWS, *OTHERS)}
 
 
 @dataclass(frozen=True)

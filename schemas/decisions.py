@@ -12,6 +12,7 @@ from typing import Annotated
 from schemas.aps import Aps
 from schemas.facts import Evidence
 from schemas.identity import AttemptId, JobKey
+from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.vocabulary import (
     AnomalyKind,
     AttemptState,
@@ -305,7 +306,7 @@ Decision = (
     | QuarantineEnded
     | JobClosed
 )
-Emitted = Decision | Advice | JobView | TimerSet | TimerCleared
+Emitted = Decision | Advice | JobView | TimerSet | TimerCleared | NodeAllocated | NodeFreed
 
 
 def timer_key(attempt: AttemptId, purpose: TimerPurpose) -> str:

@@ -27,6 +27,7 @@ from schemas.vocabulary import (
     Remedy,
     Scope,
     TimerPurpose,
+    Witness,
 )
 
 
@@ -43,6 +44,28 @@ class Evidence:
     rank: Annotated[int | None, "the rank that the line names as its origin"]
     text: Annotated[str, "the line with secrets masked, at most 1,000 characters"]
     digest: Annotated[str, "sha256 of the masked text, so that it can be redacted without breaking the record"]
+
+
+@dataclass(frozen=True)
+class NodeFault:
+    """What a node's log or metric says, and the line or sample that says so."""
+
+    cluster: Annotated[str, "Slurm's ClusterName"]
+    node: Annotated[str, "as the scheduler names it"]
+    witness: Annotated[Witness, "node_log or node_metric"]
+    signature: Annotated[str, "id in the signature pack, or metric:<name of the query>"]
+    fault_class: FaultClass
+    scope: Scope
+    remedy: Annotated[Remedy, "what this fault alone calls for"]
+    role: LineRole
+    precedence: Annotated[int, "0 to 100: of several causes, the higher explains the lower"]
+    detail: str
+    evidence: Annotated[Evidence, "the line; of a metric: the series and its value, with no place in a file"]
+
+    @property
+    def at_ms(self) -> int:
+        """When it happened by the node's own clock, else when it was read."""
+        return self.evidence.line_ms if self.evidence.line_ms is not None else self.evidence.read_ms
 
 
 @dataclass(frozen=True)
@@ -102,6 +125,19 @@ class SignatureMatched:
     blamed_rank: Annotated[int | None, "rank that the line blames, such as the launcher's root cause"]
     sequence: Annotated[int | None, "number of the collective: of several that timed out, the lowest came first"]
     evidence: Evidence
+
+
+@dataclass(frozen=True)
+class NodeFaultReported:
+    """A node's own log or metric says that something failed where the attempt was; found by the node decider."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the NodeFaultTold"]
+    attempt: AttemptId
+    position: Position
+    fault: NodeFault
+    distance_ms: Annotated[int, "0 inside the attempt's window; negative before its start, positive after its end"]
+    told_ms: int
 
 
 @dataclass(frozen=True)
@@ -289,6 +325,7 @@ class QuarantineLifted:
 
 AttemptFact = (
     SignatureMatched
+    | NodeFaultReported
     | ProgressObserved
     | CheckpointSaved
     | CheckpointLoaded

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from schemas.bookkeeping import ClusterSeen, PolicyPublished, RecordParked, SourceRead
-from schemas.catalogue import DECISIONS, FACTS
+from schemas.catalogue import DECISIONS, FACTS, NODE_FACTS
 from schemas.decisions import (
     Advice,
     Decision,
     Emitted,
+    FactParked,
     JobView,
     OutputAsked,
     RequestMade,
@@ -24,6 +25,7 @@ from schemas.decisions import (
     timer_key,
 )
 from schemas.facts import ActionEnded, ActionIntended, ActionRefused, Fact, job_of
+from schemas.nodes import NodeAllocated, NodeFact, NodeFaultTold, NodeFreed, node_of
 
 PARTITIONER = "murmur2_random"
 """librdkafka's name for what Kafka's own clients do with a key."""
@@ -74,6 +76,8 @@ REQUESTS = Topic(
 )
 TIMERS = Topic("recovery.timers", "timer", Cleanup.COMPACTED, 8, "pending deadlines")
 FLEET = Topic("recovery.fleet", "cluster", Cleanup.DAYS, 1, "the scheduler controllers' heartbeats")
+NODES = Topic("recovery.nodes", "node", Cleanup.KEPT, 8, "node faults and allocations", log_append_time=True)
+NODE_DECISIONS = Topic("recovery.node-decisions", "node", Cleanup.KEPT, 8, "which attempt was told of which node fault")
 POLICIES = Topic(
     "recovery.policies", "digest or current/<cluster>", Cleanup.COMPACTED, 1, "policy documents and which is in force"
 )
@@ -92,18 +96,31 @@ CATALOGUE: tuple[Topic, ...] = (
     ACTIONS,
     TIMERS,
     FLEET,
+    NODES,
+    NODE_DECISIONS,
     POLICIES,
     POSITIONS,
     PARKED,
     SAC_LEASE,
 )
 
-Written = Fact | Emitted | PolicyPublished | SourceRead | RecordParked | ClusterSeen
+NodeDecision = NodeFaultTold | FactParked
+Written = Fact | Emitted | NodeFact | NodeDecision | PolicyPublished | SourceRead | RecordParked | ClusterSeen
 
 
 def fact_route(fact: Fact) -> tuple[Topic, str]:
     """Where a fact is recorded, and under which key."""
     return JOURNAL, job_of(fact)
+
+
+def node_fact_route(fact: NodeFact) -> tuple[Topic, str]:
+    """Where a fact about a node is recorded, and under which key."""
+    return NODES, node_of(fact)
+
+
+def node_decision_route(decision: NodeDecision) -> tuple[Topic, str]:
+    """Where the node decider's output goes: beside its input, so that replay finds both in one partition."""
+    return NODE_DECISIONS, decision.key if isinstance(decision, FactParked) else node_of(decision)
 
 
 def action_route(record: ActionIntended | ActionEnded | ActionRefused) -> tuple[Topic, str]:
@@ -125,6 +142,8 @@ def emitted_route(emitted: Emitted) -> tuple[Topic, str]:
         return JOBS, f"{emitted.cluster}/{emitted.job_id}"
     if isinstance(emitted, TimerSet | TimerCleared):
         return TIMERS, timer_key(emitted.attempt, emitted.purpose)
+    if isinstance(emitted, NodeAllocated | NodeFreed):
+        return node_fact_route(emitted)
     decision: Decision = emitted
     return DECISION_LOG, job_of_decision(decision)
 
@@ -140,6 +159,8 @@ def event_types(topic: Topic) -> tuple[type, ...]:
         ACTIONS.name: (ActionIntended, ActionEnded, ActionRefused),
         TIMERS.name: (TimerSet,),
         FLEET.name: (ClusterSeen,),
+        NODES.name: NODE_FACTS,
+        NODE_DECISIONS.name: (NodeFaultTold, FactParked),
         POLICIES.name: (PolicyPublished,),
         POSITIONS.name: (SourceRead,),
         PARKED.name: (RecordParked,),

@@ -57,6 +57,14 @@ class LineRole(StrEnum):
     CONSEQUENCE = "consequence"
 
 
+class Witness(StrEnum):
+    """Who says that something failed: the job's own output, or the node where it ran."""
+
+    OUTPUT = "output"
+    NODE_LOG = "node_log"
+    NODE_METRIC = "node_metric"
+
+
 class AttemptState(StrEnum):
     """An attempt's life, in Slurm's words; HELD is PENDING with priority 0, REQUEUED means succeeded by another."""
 
@@ -131,6 +139,7 @@ class AnomalyKind(StrEnum):
 
     CRASH_LOG = "crash_log"
     CRASH_STATE = "crash_state"
+    NODE_FAULT = "node_fault"
     HANG = "hang"
     STRAGGLER = "straggler"
 

@@ -39,9 +39,9 @@ def test_history_is_never_deleted_and_views_are_compacted() -> None:
         assert (config["cleanup.policy"] == "compact") == (topic.cleanup is Cleanup.COMPACTED)
 
 
-def test_only_the_journal_gets_the_brokers_time() -> None:
+def test_only_the_inputs_of_deciders_get_the_brokers_time() -> None:
     stamped = [t.name for t in CATALOGUE if t.config(replication=1)["message.timestamp.type"] == "LogAppendTime"]
-    assert stamped == ["recovery.journal"]
+    assert stamped == ["recovery.journal", "recovery.nodes"]
 
 
 def test_every_topic_but_the_lease_says_what_it_may_hold() -> None:

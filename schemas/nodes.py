@@ -1,0 +1,77 @@
+"""Nodes: what their own logs and metrics say, who was allocated on them, and what the node decider told to whom.
+
+A node's line is no line of a job. It reaches an attempt only through the node decider, which knows who was there at
+the time, and it keeps its own name on the way: the witness is always told apart from the job's output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from schemas.facts import NodeFault
+from schemas.identity import AttemptId, Position
+
+
+@dataclass(frozen=True)
+class NodeFaultSeen:
+    """A node's log or metric says that something failed on it; nobody knows yet whom it concerns."""
+
+    event_id: str
+    cause: str
+    position: Position
+    fault: NodeFault
+
+
+@dataclass(frozen=True)
+class NodeAllocated:
+    """An attempt runs on a node; one for each node of its allocation."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    node: str
+    start_ms: Annotated[int, "when the attempt started, by the scheduler"]
+    decided_ms: int
+
+
+@dataclass(frozen=True)
+class NodeFreed:
+    """An attempt no longer runs on a node. It says all: the allocation need not have been heard of before."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    node: str
+    start_ms: Annotated[int, "when the attempt started, by the scheduler"]
+    end_ms: Annotated[int, "when it ended, by the scheduler where that is known"]
+    decided_ms: int
+
+
+@dataclass(frozen=True)
+class NodeFaultTold:
+    """The node decider found an attempt that was on the node at the time of a fault; once for each of the two."""
+
+    event_id: str
+    cause: Annotated[str, "event id of the fact that brought the two together"]
+    attempt: AttemptId
+    decided_ms: int
+    seen: Annotated[str, "event id of the NodeFaultSeen"]
+    fault: NodeFault
+    distance_ms: Annotated[int, "0 inside the attempt's window; negative before its start, positive after its end"]
+
+
+Allocation = NodeAllocated | NodeFreed
+NodeFact = NodeFaultSeen | NodeAllocated | NodeFreed
+
+
+def node_key(cluster: str, node: str) -> str:
+    """`cluster/node`: the record key that gives all that is known of one node one order."""
+    return f"{cluster}/{node}"
+
+
+def node_of(fact: NodeFact | NodeFaultTold) -> str:
+    """The key under which a node's fact, or what was decided on it, is recorded."""
+    if isinstance(fact, NodeFaultSeen | NodeFaultTold):
+        return node_key(fact.fault.cluster, fact.fault.node)
+    return node_key(fact.attempt.cluster, fact.node)
