@@ -54,6 +54,7 @@ class _Watch:
         busy: Callable[[], str | None],
     ) -> None:
         common = {"bootstrap.servers": bootstrap, "client.id": f"{group}-watch", "logger": LIBRARY_LOG, "log_level": 2}
+        self._common = common
         self._admin = AdminClient(common)
         self._offsets = Consumer(common | {"group.id": group, "enable.auto.commit": False})  # never joins the group
         self._group, self._health, self._assigned, self._busy = group, health, assigned, busy
@@ -64,6 +65,8 @@ class _Watch:
                 self._look()
             except (KafkaException, TimeoutError) as error:
                 self._health.not_ready(f"Kafka does not answer: {error}")
+                # One that has seen a broker's restart keeps asking with an old leader epoch, and is refused for ever.
+                self._admin = AdminClient(self._common)
         self._offsets.close()
 
     def _look(self) -> None:

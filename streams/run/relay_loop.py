@@ -61,6 +61,7 @@ class Relay:
         )
         self._consumer = _consumer(bootstrap, instance)
         self._assigned: list[TopicPartition] = []
+        self._read: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
         self._commit_at = 0.0
         self._unsettled = False
@@ -96,7 +97,9 @@ class Relay:
             error = message.error()
             if error is None:
                 self._take(message)
+                self._has_read(message, 1)
             elif error.code() == KafkaError._PARTITION_EOF:
+                self._has_read(message, 0)
                 if message.topic() == TIMERS.name:
                     self._timers.read_to_end(message.partition() or 0)
             elif error.fatal() or not error.retriable():
@@ -105,6 +108,11 @@ class Relay:
         PENDING.set(len(self._timers))
         if self._settle():
             self._commit(wait=False)
+
+    def _has_read(self, message: Message, records: int) -> None:
+        """Keep our place ourselves: the consumer's own position is one too far after an end of partition."""
+        place = (message.topic() or "", message.partition() or 0)
+        self._read[place] = (message.offset() or 0) + records
 
     def _wait_s(self) -> float:
         next_ms = self._timers.next_ms()
@@ -199,9 +207,10 @@ class Relay:
             return
         self._commit_at = time.monotonic() + COMMIT_PERIOD_S
         moved = [
-            place
-            for place in self._consumer.position(self._assigned)
-            if place.offset >= 0 and self._committed.get((place.topic, place.partition)) != place.offset
+            TopicPartition(topic, partition, offset)
+            for topic, partition in self.partitions()
+            if (offset := self._read.get((topic, partition))) is not None
+            and self._committed.get((topic, partition)) != offset
         ]
         if not moved or self._unsettled:
             return
@@ -220,6 +229,7 @@ class Relay:
         consumer.assign(partitions)
         self._assigned = [TopicPartition(place.topic, place.partition) for place in partitions]
         self._committed.clear()
+        self._read.clear()
         log.info("partitions assigned", count=len(partitions))
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -232,6 +242,7 @@ class Relay:
             if place.topic == TIMERS.name:
                 self._timers.drop(place.partition)
         self._assigned = []
+        self._read.clear()
         consumer.unassign()
 
 

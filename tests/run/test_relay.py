@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from infra.local.stack import Stack
 from schemas.bookkeeping import RecordParked
@@ -18,7 +18,8 @@ from schemas.facts import ActionIntended, TimerFired
 from schemas.identity import AttemptId, Position, derived_id
 from schemas.topics import ACTIONS, DECISION_LOG, JOURNAL, PARKED, REQUESTS, TIMERS, action_route
 from schemas.vocabulary import FaultClass, Operation, TimerPurpose
-from tests.run.parts import Process, Room
+from streams.run.relay_loop import GROUP
+from tests.run.parts import Process, Room, until
 
 pytestmark = pytest.mark.stack
 
@@ -209,8 +210,35 @@ def test_a_broker_restart_is_waited_for(room: Room, relay: Process, own_kafka: S
         with room.transaction() as write:
             write(*action_route(one), one)
         journal.until(lambda _: bool(journal.events(ActionIntended)), "the action after the restart")
-    assert relay.running.poll() is None, relay.tail()
+    relay.wait_ready()
     assert relay.running.pid == pid
+
+
+def test_an_idle_relay_never_commits_beyond_the_end(room: Room, relay: Process) -> None:
+    with room.following(JOURNAL) as journal:
+        with room.transaction() as write:
+            write(*action_route(intent(50)), intent(50))
+        journal.until(lambda _: bool(journal.events(ActionIntended)), "the copy")
+    places = [(topic, partition) for topic in (ACTIONS, DECISION_LOG, TIMERS) for partition in range(topic.partitions)]
+    wanted = [TopicPartition(topic.name, partition) for topic, partition in places]
+    source = Consumer({"bootstrap.servers": room.bootstrap, "group.id": GROUP})  # looks at the group, never joins
+    ends = {(t.name, p): source.get_watermark_offsets(TopicPartition(t.name, p), timeout=10)[1] for t, p in places}
+
+    def committed() -> dict[tuple[str, int], int]:
+        return {(place.topic, place.partition): place.offset for place in source.committed(wanted, timeout=10)}
+
+    until(lambda: True if committed() == ends else None, "exactly the ends committed")
+    time.sleep(1)  # ends of partitions are told again and again
+    assert committed() == ends
+    source.close()
+    # What is written next lies at the end: a relay that starts from a place beyond it would never copy it.
+    assert relay.stop() == 0
+    with room.following(JOURNAL) as journal:
+        with room.transaction() as write:
+            write(*action_route(intent(51)), intent(51))
+        relay.start()
+        journal.until(lambda _: bool(journal.events(ActionIntended)), "the copy by the next relay")
+        assert [one.event_id for one in journal.events(ActionIntended)] == [intent(51).event_id]
 
 
 def test_it_stops_cleanly_and_fast_when_asked(room: Room, relay: Process) -> None:  # noqa: ARG001
