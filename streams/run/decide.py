@@ -64,7 +64,7 @@ def _body(context: ProcessContext, slot: int) -> None:
     check_topics(bootstrap)
     codec = Codec(RegistryIds(settings.registry.url))
     policies = PolicyDocuments(bootstrap, codec, f"decide-{slot}-policies")
-    app = _application(settings, slot, Worker(codec, policies, str(slot)))
+    app = application(settings, slot, Worker(codec, policies, str(slot)))
     context.stop.on_request(app.stop)
     with membership_watched(bootstrap, GROUP, context.health, lambda: assigned(app, JOURNAL.name)):
         try:
@@ -84,7 +84,8 @@ def _refuse_taken_slot(context: ProcessContext, slot: int) -> None:
             raise SettingsError(f"slot {slot} is in use by pid {record.pid}: choose another with --slot")
 
 
-def _application(settings: Settings, slot: int, worker: Worker) -> Application:
+def application(settings: Settings, slot: int, worker: Worker) -> Application:
+    """The stream of a slot: one fact to the worker, its records to their topics, all in one transaction."""
     app = Application(
         broker_address=settings.kafka.bootstrap,
         consumer_group=GROUP,
