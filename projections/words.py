@@ -25,6 +25,7 @@ from schemas.facts import (
     ActionIntended,
     ActionRefused,
     AttributionAnswered,
+    BlindReported,
     CheckpointLoaded,
     CheckpointSaved,
     CommandGiven,
@@ -210,6 +211,10 @@ def _of_fact(event: Fact | Decision) -> Words | None:
             times = {"lineMs": event.line_ms, "readMs": event.read_ms}
             title = f"The attempt resumed from the checkpoint of step {event.step}"
             return Words("checkpoint_loaded", event.read_ms, title, event.path or "", times)
+        case BlindReported():
+            title = f"Watch sees this attempt again: {event.kind}" if event.ended else f"Watch is blind: {event.detail}"
+            detail = event.detail if event.ended else event.advice
+            return Words("blind", event.reported_ms, title, detail, {"sinceMs": event.since_ms})
         case AttributionAnswered():
             title = f"{event.provider} answered" if event.error is None else f"{event.provider} gave no answer"
             times = {"askedMs": event.asked_ms, "answeredMs": event.answered_ms}

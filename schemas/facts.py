@@ -15,6 +15,7 @@ from schemas.aps import Aps
 from schemas.identity import AttemptId, JobKey, Position
 from schemas.vocabulary import (
     AttemptState,
+    BlindKind,
     CommandKind,
     FaultClass,
     Hold,
@@ -215,6 +216,23 @@ class OutputChecked:
 
 
 @dataclass(frozen=True)
+class BlindReported:
+    """Watch can't see what an attempt does, or sees again; once when each kind begins, and once when it ends."""
+
+    event_id: str
+    cause: str
+    attempt: AttemptId
+    position: Annotated[Position, "source blind:<kind>; the epoch counts how often it began, offset 1 is its end"]
+    kind: BlindKind
+    ended: Annotated[bool, "the attempt is seen again in this respect"]
+    detail: Annotated[str, "what was found, with the path or the source"]
+    advice: Annotated[str, "what to do about it; empty where it ended"]
+    kinds: Annotated[tuple[BlindKind, ...], "all that keep watch from seeing this attempt now"]
+    since_ms: Annotated[int, "when watch began to notice it"]
+    reported_ms: int
+
+
+@dataclass(frozen=True)
 class TimerFired:
     """A deadline that the decider set is due. The relay repeats it until it reads a re-arm or a tombstone."""
 
@@ -331,6 +349,7 @@ AttemptFact = (
     | CheckpointLoaded
     | PhaseEntered
     | OutputChecked
+    | BlindReported
     | TimerFired
     | AttributionAnswered
     | ActionIntended

@@ -239,6 +239,16 @@ class Phase(StrEnum):
     FINISHING = "finishing"
 
 
+class BlindKind(StrEnum):
+    """Why watch can't see what an attempt does."""
+
+    ABSENT = "absent"  # none of its files exists where watch looks, and no source gives its lines
+    DENIED = "denied"  # its output may not be read
+    UNKNOWN_FORMAT = "unknown_format"  # output grows, and no line of it is known
+    SOURCE_DOWN = "source_down"  # the log source that its lines come from does not answer
+    LABELS = "labels"  # lines come whose labels name no attempt
+
+
 class CommandKind(StrEnum):
     """What a person may ask of the decider for one attempt."""
 

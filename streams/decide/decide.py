@@ -11,6 +11,7 @@ from schemas.facts import (
     ActionRefused,
     AttemptFact,
     AttributionAnswered,
+    BlindReported,
     CheckpointLoaded,
     CheckpointSaved,
     CommandGiven,
@@ -41,7 +42,7 @@ class MissingPolicy(LookupError):
 Outcome = tuple[JobState, tuple[Emitted, ...]]
 
 # A log is read by one watch at a time, and its facts belong to the attempt; all other sources span the job.
-LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered
+LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered | BlindReported
 
 
 def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
@@ -136,6 +137,8 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
     if isinstance(fact, ProgressObserved):
         return _take_progress(turn, job.with_attempt(attempt), attempt, fact)
     job = job.with_attempt(attempt)
+    if isinstance(fact, BlindReported):
+        return job
     if isinstance(fact, SignatureMatched):
         return incident.line_matched(turn, job, attempt, fact)
     if isinstance(fact, PhaseEntered):
