@@ -62,7 +62,7 @@ def _from_lines(attempt: Attempt, incident: Incident) -> Attribution:
         remedy = Remedy.RESTART
     others = len(incident.lines) - 1
     where = f" on {node}" if node is not None else ""
-    explanation = f"{root.detail or root.signature}{where} ({root.fault_class.value.replace('_', ' ')})"
+    explanation = f"{root.detail or root.signature}{where}{root.told_by} ({root.fault_class.value.replace('_', ' ')})"
     if others > 0:
         explanation += f"; {incident.lines_seen - 1} other matching lines are its consequences or weaker signs"
     confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75

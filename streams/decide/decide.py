@@ -17,6 +17,7 @@ from schemas.facts import (
     CommandGiven,
     Fact,
     JobObserved,
+    NodeFaultReported,
     OutputChecked,
     PhaseEntered,
     ProgressObserved,
@@ -110,6 +111,8 @@ def _take(turn: Turn, job: JobState, fact: Fact) -> JobState:
         return command.given(turn, job, attempt, fact)
     if isinstance(fact, AttributionAnswered):
         return incident.answered(turn, job, attempt, fact)
+    if isinstance(fact, NodeFaultReported):
+        return incident.node_fault_reported(turn, job, attempt, fact)
     if isinstance(fact, OutputChecked):
         return stall.answered(turn, job, attempt, fact)
     if isinstance(fact, ActionIntended):

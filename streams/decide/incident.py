@@ -8,7 +8,13 @@ cause is named. The decision waits until the attempt has ended, or until it has 
 from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
-from schemas.facts import AttributionAnswered, Evidence, ProgressObserved, SignatureMatched, TimerFired
+from schemas.facts import (
+    AttributionAnswered,
+    NodeFaultReported,
+    ProgressObserved,
+    SignatureMatched,
+    TimerFired,
+)
 from schemas.frozen import replace
 from schemas.identity import derived_id
 from schemas.vocabulary import (
@@ -18,40 +24,46 @@ from schemas.vocabulary import (
     Disposition,
     FaultClass,
     Hold,
+    LineRole,
     Mode,
     Refusal,
-    Remedy,
     Resolution,
     TimerPurpose,
+    Witness,
 )
 from streams.decide import advice as advices
-from streams.decide.attribution import attribute, root_line
+from streams.decide import lines
+from streams.decide.attribution import attribute
 from streams.decide.retry import judge
-from streams.decide.state import KEPT_LINES, Answer, Attempt, Incident, JobState, Line
+from streams.decide.state import Answer, Attempt, Incident, JobState, Line
 from streams.decide.turn import Turn
 
 # Ends that a crash line can belong to; REQUEUED because Slurm requeues a lost node's job between two looks.
 CRASHED = FAILURE_STATES | {AttemptState.REQUEUED}
-SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 
 
 def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMatched) -> JobState:
     """A signature matched: open an incident, or add the line to the open one."""
-    if fact.remedy in SILENT or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
+    return _take_line(turn, job, attempt, lines.of_output(fact))
+
+
+def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeFaultReported) -> JobState:
+    """A node of the attempt says that it failed.
+
+    It counts like a line of the output where an incident collects or the attempt has failed. On an attempt that runs
+    it opens an incident only where the node is broken for sure and was so in the attempt's own time; anything less is
+    kept for a while, in case the attempt fails.
+    """
+    line = lines.of_node(fact)
+    collecting = attempt.incident is not None and not attempt.incident.settled
+    if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
+        return _take_line(turn, job, attempt, line)
+    return job if line.remedy in lines.SILENT else job.with_attempt(lines.hear(attempt, line, turn.now_ms))
+
+
+def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
+    if line.remedy in lines.SILENT or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
         return job
-    line = Line(
-        fact.signature,
-        fact.fault_class,
-        fact.scope,
-        fact.remedy,
-        fact.role,
-        fact.precedence,
-        fact.detail,
-        fact.peer,
-        fact.blamed_rank,
-        fact.sequence,
-        fact.evidence,
-    )
     incident = attempt.incident
     if incident is not None and not incident.settled:
         if incident.finding is not None:
@@ -60,12 +72,13 @@ def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMat
             incident,
             last_line_ms=turn.now_ms,
             lines_seen=incident.lines_seen + 1,
-            lines=_keep((*incident.lines, line)),
+            lines=lines.kept((*incident.lines, line)),
         )
         return job.with_attempt(replace(attempt, incident=added))
     if incident is not None and attempt.final:
         return job
-    return _open(turn, job, attempt, AnomalyKind.CRASH_LOG, line, line.fault_class, line.detail or line.signature)
+    kind = AnomalyKind.CRASH_LOG if line.witness is Witness.OUTPUT else AnomalyKind.NODE_FAULT
+    return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
 
 
 def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
@@ -91,8 +104,11 @@ def attempt_ended_otherwise(turn: Turn, job: JobState, attempt: Attempt) -> JobS
 
 def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
     """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn."""
+    if attempt.heard:
+        attempt = lines.outlive(attempt, fact)
+        job = job.with_attempt(attempt)
     incident = attempt.incident
-    if incident is None or incident.finding is None or attempt.final or not _after(fact, incident):
+    if incident is None or incident.finding is None or attempt.final or not lines.is_after(fact, incident.lines):
         return job
     if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
         return job
@@ -186,14 +202,16 @@ def _open(
     detail: str,
 ) -> JobState:
     attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
+    heard = lines.heard_lately(attempt, turn.now_ms)
+    first = lines.kept(heard if line is None else (line, *heard))
     incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
     incident = Incident(
         incident_id=incident_id,
         kind=kind,
         opened_ms=turn.now_ms,
         last_line_ms=turn.now_ms,
-        lines_seen=0 if line is None else 1,
-        lines=() if line is None else (line,),
+        lines_seen=len(first),
+        lines=first,
         asked=False,
         answer=None,
         finding=None,
@@ -212,7 +230,7 @@ def _open(
             None if line is None else line.evidence,
         )
     )
-    attempt = replace(attempt, incident=incident, incidents=attempt.incidents + 1)
+    attempt = replace(attempt, incident=incident, incidents=attempt.incidents + 1, heard=())
     attempt = _ask(turn, job, attempt, incident)
     if line is None:
         job = job.with_attempt(attempt)
@@ -251,6 +269,7 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     incident = attempt.incident
     if incident is None:
         return job
+    incident = replace(incident, lines=lines.in_time(attempt, incident.lines))
     made = attribute(attempt, incident)
     finding = made.finding
     turn.emit(
@@ -296,7 +315,7 @@ def _still_running(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
             job,
             attempt,
             Refusal.UNKNOWN_STATE,
-            "The attempt printed a fault and still runs; it never printed progress, so nobody can tell whether it"
+            "A fault was seen and the attempt still runs; it never printed progress, so nobody can tell whether it"
             " stands still. It is left alone until the scheduler says that it ended.",
         )
     return _settle(turn, job, attempt)
@@ -354,24 +373,6 @@ def _withhold(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, tex
     incident_id = attempt.incident.incident_id if attempt.incident is not None else ""
     turn.emit(AdviceWithheld(turn.next_id(), turn.cause, attempt.id, turn.now_ms, incident_id, refusal, text))
     return job.with_attempt(attempt)
-
-
-def _keep(lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    """The root and the earliest others, at most KEPT_LINES."""
-    if len(lines) <= KEPT_LINES:
-        return lines
-    root = root_line(lines)
-    return (root, *[line for line in lines if line is not root][: KEPT_LINES - 1])
-
-
-def _after(fact: ProgressObserved, incident: Incident) -> bool:
-    """Whether the step was printed after the incident's lines, by the source's own times."""
-    printed = fact.line_ms if fact.line_ms is not None else fact.read_ms
-    return all(printed > _printed(line.evidence) for line in incident.lines)
-
-
-def _printed(evidence: Evidence) -> int:
-    return evidence.line_ms if evidence.line_ms is not None else evidence.read_ms
 
 
 def _ms(seconds: float) -> int:

@@ -14,6 +14,7 @@ from schemas.frozen import replace
 from schemas.identity import AttemptId
 from schemas.vocabulary import FAILURE_STATES, AttemptState, Disposition, Hold, Refusal, Resolution, TimerPurpose
 from streams.decide import advice as advices
+from streams.decide import allocation
 from streams.decide import incident as incidents
 from streams.decide.aside import set_aside
 from streams.decide.state import KEPT_ATTEMPTS, NO_PACE, Attempt, JobState, empty
@@ -73,7 +74,7 @@ def close(turn: Turn, job: JobState) -> JobState:
 
 
 def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
-    """Tell watch and the scheduler controller what there is now, where it differs from what they were told."""
+    """Tell watch, the scheduler controller and the node decider what there is now, where it differs."""
     if not (job.attempts or job.closed) or _looks_the_same(before, job):
         return
     turn.emit(
@@ -92,6 +93,7 @@ def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
             viewed_ms=job.now_ms,
         )
     )
+    allocation.publish(turn, before, job)
 
 
 def _looks_the_same(before: JobState, job: JobState) -> bool:
@@ -203,6 +205,7 @@ def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
         acted=False,
         incidents=0,
         incident=None,
+        heard=(),
         advice=None,
         timers=(),
         timer_generation=0,

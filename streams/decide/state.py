@@ -22,6 +22,7 @@ from schemas.vocabulary import (
     Remedy,
     Scope,
     TimerPurpose,
+    Witness,
 )
 
 STATE_VERSION = 1
@@ -44,6 +45,22 @@ class Line:
     blamed_rank: int | None
     sequence: int | None
     evidence: Evidence
+    witness: Witness = Witness.OUTPUT
+
+    @property
+    def told_by(self) -> str:
+        """Who says so, in words to follow what is said; nothing where it is the job's own output."""
+        if self.witness is Witness.OUTPUT:
+            return ""
+        return f", as {'the log' if self.witness is Witness.NODE_LOG else 'a metric'} of the node says"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a node of a running attempt said, kept in case the attempt fails: alone it is no reason to act."""
+
+    line: Line
+    heard_ms: int
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,7 @@ class Attempt:
     acted: bool
     incidents: int
     incident: Incident | None
+    heard: tuple[Heard, ...]
     advice: Advice | None
     timers: tuple[Timer, ...]
     timer_generation: int

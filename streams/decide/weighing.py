@@ -193,7 +193,7 @@ def host_of(name: str | None, nodes: Sequence[str]) -> str | None:
 def _what(root: Line) -> str:
     node = root.evidence.node
     where = f" on {node}" if node is not None and node not in root.detail else ""
-    return f"{root.detail or root.signature}{where}"
+    return f"{root.detail or root.signature}{where}{root.told_by}"
 
 
 def _said(

@@ -16,13 +16,14 @@ from schemas.catalogue import committed
 from schemas.codec import PREFIX, Codec, UnknownSchema, UnreadableRecord
 from schemas.decisions import Advice, Emitted, FactParked, JobView, TimerCleared, TimerSet
 from schemas.facts import Fact
+from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
 from streams.decide.decide import MissingPolicy, decide, park
 from streams.decide.state import JobState
 from streams.replay.history import History, StoredRecord
 
-# Views of what was decided; each is in full, or in effect, in a decision as well.
-NOT_LOGGED = (Advice, JobView, TimerSet, TimerCleared)
+# What was decided, told to others; each is in full, or in effect, in a decision as well.
+NOT_LOGGED = (Advice, JobView, TimerSet, TimerCleared, NodeAllocated, NodeFreed)
 PROGRESS_EVERY = 10_000
 COLLECT_AFTER = 100_000
 """Objects made before Python looks for cycles; 700 by default."""

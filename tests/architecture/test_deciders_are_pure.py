@@ -78,7 +78,7 @@ def find_spec_quietly(module: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("start", ["streams.decide.decide", "sac.plan"])
+@pytest.mark.parametrize("start", ["streams.decide.decide", "streams.decide.nodes", "sac.plan"])
 def test_nothing_that_it_reaches_is_impure(start: str) -> None:
     modules = reachable(start)
     assert len(modules) > 3

@@ -26,6 +26,8 @@ from schemas.facts import (
     Evidence,
     Fact,
     JobObserved,
+    NodeFault,
+    NodeFaultReported,
     OutputChecked,
     PhaseEntered,
     ProgressObserved,
@@ -46,6 +48,7 @@ from schemas.vocabulary import (
     Phase,
     Remedy,
     Scope,
+    Witness,
 )
 from streams.decide.decide import decide
 from streams.decide.state import JobState
@@ -199,6 +202,43 @@ class Story:
                 blamed_rank,
                 sequence,
                 evidence,
+            )
+        )
+
+    def node_fault(
+        self,
+        detail: str = "Xid 79: the GPU has fallen off the bus",
+        index: int = 0,
+        *,
+        node: str = "node2",
+        distance_ms: int = 0,
+        at_ms: int | None = None,
+        of: AttemptId | None = None,
+        **changes: Any,
+    ) -> tuple[Emitted, ...]:
+        """The relay brings what the node decider found: a node of the attempt says that it failed."""
+        self.offset += 1
+        position = Position("topic:recovery.node-decisions/0", 0, self.offset)
+        printed_ms = self.now_ms if at_ms is None else at_ms
+        path = f"/var/log/nodes/{node}/kern.log"
+        evidence = Evidence(path, self.offset, 1, printed_ms, self.now_ms, node, None, detail, "sha256:")
+        fault = NodeFault(
+            "local",
+            node,
+            Witness.NODE_LOG,
+            "xid-off-the-bus",
+            FaultClass.GPU_HARDWARE,
+            Scope.NODE,
+            Remedy.RESTART_EXCLUDING_NODE,
+            LineRole.CAUSE,
+            98,
+            detail,
+            evidence,
+        )
+        event_id = derived_id(position.source, position.offset)
+        return self.take(
+            NodeFaultReported(
+                event_id, "", of or attempt(index), position, replace(fault, **changes), distance_ms, self.now_ms
             )
         )
 

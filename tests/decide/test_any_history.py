@@ -31,6 +31,13 @@ steps = st.one_of(
     st.tuples(
         st.just("line"), st.integers(0, 4), st.sampled_from(list(Remedy)), st.sampled_from(["node1", "node9", None])
     ),
+    st.tuples(
+        st.just("node"),
+        st.integers(0, 4),
+        st.sampled_from(list(Remedy)),
+        st.sampled_from(["node1", "node9"]),
+        st.sampled_from([-20_000, 0, 2_000]),
+    ),
     st.tuples(st.just("progress"), st.integers(0, 4), st.integers(0, 100), st.floats(0.1, 2.0)),
     st.tuples(st.just("checkpoint"), st.integers(0, 4), st.integers(0, 100)),
     st.tuples(st.just("intend"), st.integers(0, 4)),
@@ -50,6 +57,8 @@ def tell(story: Story, step: tuple[object, ...]) -> None:
             story.submits[index] = story.now_ms // 1000 + 1
         case ("line", int() as index, Remedy() as remedy, (str() | None) as node):
             story.line(index=index, remedy=remedy, node=node)
+        case ("node", int() as index, Remedy() as remedy, str() as node, int() as distance_ms):
+            story.node_fault(index=index, remedy=remedy, node=node, distance_ms=distance_ms)
         case ("progress", int() as index, int() as number, float() as seconds):
             story.progress(number, index, seconds=seconds)
         case ("checkpoint", int() as index, int() as number):

@@ -1,0 +1,102 @@
+"""Lines as an incident keeps them: of the job's output, or of a node that the attempt runs on."""
+
+from __future__ import annotations
+
+from schemas.facts import Evidence, NodeFaultReported, ProgressObserved, SignatureMatched
+from schemas.frozen import replace
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Witness
+from streams.decide.attribution import root_line
+from streams.decide.nodes import AFTER_END_MS
+from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
+
+SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
+KEPT_HEARD = 8
+HEARD_MS = 300_000
+"""What a node said explains a failure that follows within this time."""
+
+
+def of_output(fact: SignatureMatched) -> Line:
+    """A line of the job's output."""
+    return Line(
+        fact.signature,
+        fact.fault_class,
+        fact.scope,
+        fact.remedy,
+        fact.role,
+        fact.precedence,
+        fact.detail,
+        fact.peer,
+        fact.blamed_rank,
+        fact.sequence,
+        fact.evidence,
+    )
+
+
+def of_node(fact: NodeFaultReported) -> Line:
+    """What a node says, under its own name."""
+    fault = fact.fault
+    return Line(
+        fault.signature,
+        fault.fault_class,
+        fault.scope,
+        fault.remedy,
+        fault.role,
+        fault.precedence,
+        fault.detail,
+        None,
+        None,
+        None,
+        fault.evidence,
+        fault.witness,
+    )
+
+
+def is_certain(fact: NodeFaultReported) -> bool:
+    """Whether the node is broken by its own word, and became so in the attempt's own time."""
+    fault = fact.fault
+    return fault.role is LineRole.CAUSE and fault.remedy is Remedy.RESTART_EXCLUDING_NODE and fact.distance_ms == 0
+
+
+def kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The root and the earliest others, at most KEPT_LINES."""
+    if len(lines) <= KEPT_LINES:
+        return lines
+    root = root_line(lines)
+    return (root, *[line for line in lines if line is not root][: KEPT_LINES - 1])
+
+
+def hear(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
+    """Keep what a node said, in case the attempt fails."""
+    return replace(attempt, heard=(*attempt.heard, Heard(line, now_ms))[-KEPT_HEARD:])
+
+
+def heard_lately(attempt: Attempt, now_ms: int) -> tuple[Line, ...]:
+    """What the attempt's nodes said within the time in which it explains a failure."""
+    return tuple(one.line for one in attempt.heard if now_ms - one.heard_ms <= HEARD_MS)
+
+
+def outlive(attempt: Attempt, fact: ProgressObserved) -> Attempt:
+    """Forget what nodes said before a step that was reached all the same; what makes steps slow does not end so."""
+
+    def lasts(line: Line) -> bool:
+        return line.fault_class is FaultClass.STRAGGLER or not is_after(fact, (line,))
+
+    return replace(attempt, heard=tuple(one for one in attempt.heard if lasts(one.line)))
+
+
+def in_time(attempt: Attempt, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The lines without those of nodes that came after the attempt's end, which was not known when they were told."""
+    if attempt.end_ms is None:
+        return lines
+    last_ms = attempt.end_ms + AFTER_END_MS
+    return tuple(line for line in lines if line.witness is Witness.OUTPUT or _printed_ms(line.evidence) <= last_ms)
+
+
+def is_after(fact: ProgressObserved, lines: tuple[Line, ...]) -> bool:
+    """Whether the step was printed after the lines, by the sources' own times."""
+    printed = fact.line_ms if fact.line_ms is not None else fact.read_ms
+    return all(printed > _printed_ms(line.evidence) for line in lines)
+
+
+def _printed_ms(evidence: Evidence) -> int:
+    return evidence.line_ms if evidence.line_ms is not None else evidence.read_ms
