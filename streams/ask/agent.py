@@ -15,7 +15,7 @@ from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import RequestMade
 from schemas.facts import AttributionAnswered
 from schemas.identity import Position, derived_id
-from schemas.topics import JOURNAL, PARKED, REQUESTS, Topic
+from schemas.topics import JOURNAL, PARKED, REQUESTS, Topic, event_types
 from streams.ask.attribution import NOTHING
 from streams.ask.provider import Answer, HttpProvider, Nobody
 from streams.ask.window import Window
@@ -44,11 +44,14 @@ class Attributions:
         self._provider = provider
         self._parking = Parking(codec, SOURCE)
 
-    async def answer(self, record: Incoming) -> Outgoing:
-        """Return the fact for one request, or the parked record. Raises UnknownSchema and ParkingFull."""
+    async def answer(self, record: Incoming) -> Outgoing | None:
+        """Return the fact for one request, or the parked record; None for a question that is somebody else's.
+
+        Raises UnknownSchema and ParkingFull.
+        """
         try:
             request = self._codec.decode(record.value or b"", record.headers)
-            if not isinstance(request, RequestMade):
+            if not isinstance(request, event_types(REQUESTS)):
                 raise TypeError(f"{type(request).__name__} is no request")
         except UnknownSchema:
             raise
@@ -56,6 +59,8 @@ class Attributions:
             PARKED_METRIC.labels(record.topic).inc()
             return self._parking.park(record, error)[1]
         self._parking.handled()
+        if not isinstance(request, RequestMade):
+            return None
         return await self._ask(record, request)
 
     async def _ask(self, record: Incoming, request: RequestMade) -> Outgoing:
@@ -114,11 +119,13 @@ def make_app(bootstrap: str, data: Path, instance: str) -> faust.App:
     )
 
 
-def attach(app: faust.App, attributions: Attributions, window: Window[Outgoing]) -> None:
+def attach(app: faust.App, attributions: Attributions, window: Window[Outgoing | None]) -> None:
     """Give the app its one agent."""
     out = {topic.name: _raw_topic(app, topic) for topic in (JOURNAL, PARKED)}
 
-    async def write(record: Outgoing) -> None:
+    async def write(record: Outgoing | None) -> None:
+        if record is None:
+            return
         sent = await out[record.topic.name].send(key=record.key, value=record.value, headers=list(record.headers))
         await sent
         if record.topic is JOURNAL:

@@ -45,7 +45,7 @@ async def _ask(context: ProcessContext, codec: Codec, instance: str) -> None:
 
     context.stop.on_request(wake)
     provider = _provider(context.settings.ask)
-    window: Window[Outgoing] = Window(MOST_AT_ONCE)
+    window: Window[Outgoing | None] = Window(MOST_AT_ONCE)
     app = make_app(bootstrap, context.settings.data, instance)
     attach(app, Attributions(codec, provider), window)
     await app.start()
@@ -58,7 +58,7 @@ async def _ask(context: ProcessContext, codec: Codec, instance: str) -> None:
         await provider.close()
 
 
-async def _until_stopped(app: faust.App, window: Window[Outgoing], stop: asyncio.Event) -> None:
+async def _until_stopped(app: faust.App, window: Window[Outgoing | None], stop: asyncio.Event) -> None:
     """Return when the process should stop. Raises what an event could not be handled for, and a crash of the app."""
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     crashed: asyncio.Future[Any] = asyncio.ensure_future(app.wait_until_stopped())

@@ -14,7 +14,7 @@ from infra.local.endpoints import Endpoints
 from recovery.topics import create_topics
 from schemas.bookkeeping import RecordParked
 from schemas.codec import Codec
-from schemas.decisions import RequestMade
+from schemas.decisions import OutputAsked, RequestMade
 from schemas.facts import AttributionAnswered
 from schemas.identity import AttemptId, Position, derived_id
 from schemas.registry import RegistryIds
@@ -174,6 +174,18 @@ def test_what_is_no_request_is_parked_and_the_next_is_answered(scene: Scene) -> 
     assert (answer.error, answer.explanation) == (None, "The provider names no cause.")
     events = [scene.room.codec.decode(m.value() or b"", m.headers()) for m in scene.room.read(PARKED) if m.value()]
     assert [one.value for one in events if isinstance(one, RecordParked) and one.key == key.encode()] == [b"garbage"]
+
+
+def test_a_question_for_watch_is_left_to_watch(scene: Scene) -> None:
+    of = AttemptId(scene.cluster, "8", 1_700_000_000, 0)
+    to = producer(scene.room.bootstrap, "test")
+    asked = OutputAsked("o", "c", of, 1, ("/logs/8.out",), None, None, 60_000)
+    send(to, REQUESTS, of.job, scene.room.encode(asked, of.key))
+    assert to.flush(20) == 0
+    scene.answers(scene.request(8))
+    keys = {m.key() for m in scene.room.read(PARKED)}
+    places = [m for m in scene.room.read(REQUESTS) if m.key() == of.job.encode()]
+    assert not keys & {f"{m.topic()}/{m.partition()}/{m.offset()}".encode() for m in places}
 
 
 def test_no_request_is_lost_through_kill_9(scene: Scene) -> None:
