@@ -16,10 +16,11 @@ import re2
 # pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), a time, and a program's own (`[node2] `, `node2 rank 3: `).
 _LAUNCHER = (
     r"(?:\[(?:rank|default|task )?\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>: ?|\d+: "
-    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}Z?\]? "
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}Z?\]? |\([A-Za-z_][^()]{0,80}pid=\d+[^()]{0,60}\) ?"
+    r"|(?:ERROR|CRITICAL|FATAL)(?: \d\d-\d\d \d\d:\d\d:\d\d)? \[[^\]]{1,80}\] |E +| what\(\): +"
     r"|\[[A-Za-z][A-Za-z0-9.-]*\] |[A-Za-z][A-Za-z0-9.-]*(?: rank \d+)?: )"
 )
-LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,3}}"
+LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,4}}"
 FLAGS = hyperscan.HS_FLAG_MULTILINE
 
 
