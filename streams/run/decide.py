@@ -1,140 +1,29 @@
-"""The decider on Kafka: Quix Streams, exactly once, in a numbered slot.
-
-A slot has a fixed transactional id and group instance id, so a worker that comes back after `kill -9` takes its own
-open transaction and partitions over at once, and one that was taken over is fenced and exits.
-"""
+"""The process `recovery decide`: the attempt decider on Kafka, in a numbered slot."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
-
-import structlog
-
-from recovery.metrics import PARKED as PARKED_METRIC
-from recovery.metrics import counter
-from recovery.process import FencedError, ProcessContext, run_process
-from recovery.run_files import read_run_files
-from recovery.settings import Settings, SettingsError
-from recovery.topics import check_topics, create_topics
+from recovery.settings import Settings
 from schemas.codec import Codec
-from schemas.registry import RegistryIds
-from schemas.topics import ADVICE, DECISION_LOG, JOBS, JOURNAL, PARKED, PARTITIONER, TIMERS
-from streams.kafka import is_fenced
-from streams.membership import membership_watched
-from streams.records import Incoming, Outgoing
+from schemas.topics import ADVICE, DECISION_LOG, JOBS, NODES, PARKED, TIMERS
 from streams.run.policies import PolicyDocuments
-from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
-from streams.run.slots import CHANGELOG, GROUP, instance_id, transactional_id
-from streams.run.worker import Store, Worker
+from streams.run.quix import Application
+from streams.run.shell import Post, run_post, stream
+from streams.run.slots import ATTEMPT_CREW
+from streams.run.worker import Worker
 
-log = structlog.get_logger(__name__)
-
-OUTPUTS = (DECISION_LOG, JOBS, ADVICE, TIMERS, PARKED)
-COMMIT_INTERVAL_S = 0.02
-POLL_S = 0.02
-TRANSACTION_TIMEOUT_MS = 5_000
-SESSION_TIMEOUT_MS = 10_000
-HEARTBEAT_MS = 3_000
-
-DECIDED = counter("facts_decided", "Facts taken in by this decider.")
-EMITTED = counter("decisions", "Records that this decider wrote, by topic.", "topic")
-
-
-class _Value(Serializer):
-    """Takes the bytes that the worker made; None is a tombstone."""
-
-    def __call__(self, value: Outgoing, ctx: Any) -> bytes | None:  # type: ignore[override]  # noqa: ARG002
-        return value.value
+OUTPUTS = (DECISION_LOG, JOBS, ADVICE, TIMERS, NODES, PARKED)
 
 
 def run(settings: Settings, slot: int) -> int:
     """Run the decider of `slot` until it is stopped; return the exit code."""
-    return run_process("decide", settings, lambda context: _body(context, slot), slot=slot)
-
-
-def _body(context: ProcessContext, slot: int) -> None:
-    settings = context.settings
-    if slot >= JOURNAL.partitions:
-        raise SettingsError(f"slot {slot} would never get work: the journal has {JOURNAL.partitions} partitions")
-    _refuse_taken_slot(context, slot)
-    bootstrap = settings.kafka.bootstrap
-    create_topics(bootstrap, [CHANGELOG])
-    check_topics(bootstrap)
-    codec = Codec(RegistryIds(settings.registry.url))
-    policies = PolicyDocuments(bootstrap, codec, f"decide-{slot}-policies")
-    app = application(settings, slot, Worker(codec, policies, str(slot)))
-    context.stop.on_request(app.stop)
-    with membership_watched(bootstrap, GROUP, context.health, lambda: assigned(app, JOURNAL.name)):
-        try:
-            app.run()
-        except Exception as error:
-            if is_fenced(error):
-                raise FencedError(f"slot {slot} was taken over by another worker") from error
-            raise
-    if not context.stop.requested:
-        raise RuntimeError("the stream ended by itself")
-
-
-def _refuse_taken_slot(context: ProcessContext, slot: int) -> None:
-    """One slot, one worker: on one machine the second is refused; elsewhere Kafka fences the first."""
-    for record in read_run_files(context.settings.data):
-        if record.name == f"decide-{slot}" and record.pid != os.getpid() and record.alive():
-            raise SettingsError(f"slot {slot} is in use by pid {record.pid}: choose another with --slot")
+    return run_post(settings, Post(ATTEMPT_CREW, OUTPUTS, _worker), slot)
 
 
 def application(settings: Settings, slot: int, worker: Worker) -> Application:
-    """The stream of a slot: one fact to the worker, its records to their topics, all in one transaction."""
-    app = Application(
-        broker_address=settings.kafka.bootstrap,
-        consumer_group=GROUP,
-        auto_offset_reset="earliest",
-        processing_guarantee="exactly-once",
-        commit_interval=COMMIT_INTERVAL_S,
-        consumer_poll_timeout=POLL_S,
-        auto_create_topics=False,
-        auto_recover_from_source_offset_out_of_range=False,
-        state_dir=settings.data / "state" / f"decide-{slot}",
-        loglevel="WARNING",
-        producer_extra_config={
-            "transactional.id": transactional_id(slot),
-            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "partitioner": PARTITIONER,
-            "linger.ms": 0,
-        },
-        consumer_extra_config={
-            "group.instance.id": instance_id(slot),
-            "session.timeout.ms": SESSION_TIMEOUT_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
-            "fetch.wait.max.ms": 20,
-        },
-    )
-    journal = app.topic(JOURNAL.name, key_deserializer="bytes", value_deserializer="bytes")
-    outputs: dict[str, QuixTopic] = {
-        topic.name: app.topic(topic.name, key_serializer=BytesSerializer(), value_serializer=_Value())
-        for topic in OUTPUTS
-    }
-
-    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> list[Outgoing]:
-        place = message_context()
-        record = Incoming(
-            JOURNAL.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp
-        )
-        outgoing = worker.handle(record, state)
-        DECIDED.inc()
-        for out in outgoing:
-            EMITTED.labels(out.topic.name).inc()
-            if out.topic is PARKED:
-                PARKED_METRIC.labels(JOURNAL.name).inc()
-        return outgoing
-
-    stream = app.dataframe(journal)
-    stream = stream.apply(decide, stateful=True, expand=True, metadata=True)
-    stream = stream.set_headers(_headers)
-    stream.to_topic(lambda value, *_: outputs[value.topic.name], key=lambda value: value.key)
-    return app
+    """The stream of a slot, to be run by whoever asks for it."""
+    return stream(settings, ATTEMPT_CREW, OUTPUTS, slot, worker)
 
 
-def _headers(value: Outgoing, *_: Any) -> Sequence[tuple[str, str | bytes]]:
-    return [*value.headers]
+def _worker(settings: Settings, codec: Codec, slot: int) -> Worker:
+    policies = PolicyDocuments(settings.kafka.bootstrap, codec, f"decide-{slot}-policies")
+    return Worker(codec, policies, str(slot))

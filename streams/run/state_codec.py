@@ -1,54 +1,65 @@
-"""The decider's state as bytes: a version byte and Avro, so that a state written by an older class is still read."""
+"""A decider's state as bytes: a version byte and Avro, so that a state written by an older class is still read."""
 
 from __future__ import annotations
 
 import io
 import json
-from functools import cache
+from functools import cached_property
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from schemas.catalogue import canonical
 from schemas.records import from_avro, schema_of, to_avro
+from streams.decide.nodes import NODE_STATE_VERSION, NodeState
 from streams.decide.state import STATE_VERSION, JobState
+
+State = TypeVar("State")
 
 
 class UnknownState(LookupError):
     """State of a version that this code does not have: upgrade it; a state is never guessed."""
 
 
-def state_schema_text() -> str:
-    """The schema that the state class gives now, as it is committed under `states/`."""
-    return canonical(schema_of(JobState))
+class StateCodec(Generic[State]):
+    """The bytes of one state class. Its schemas are committed in the folder `folder` beside this module."""
+
+    def __init__(self, cls: type[State], version: int, folder: str) -> None:
+        self._cls: type = cls
+        self._version = version
+        self.folder = files("streams.run") / folder
+
+    def schema_text(self) -> str:
+        """The schema that the state class gives now, as it is committed under the newest version."""
+        return canonical(schema_of(self._cls))
+
+    def dump(self, state: State) -> bytes:
+        """Return the state's bytes."""
+        buffer = io.BytesIO()
+        buffer.write(bytes([self._version]))
+        schemaless_writer(buffer, self._schemas[self._version], to_avro(self._cls)(state))
+        return buffer.getvalue()
+
+    def load(self, data: bytes) -> State:
+        """Return the state in `data`. Raises UnknownState."""
+        written = self._schemas.get(data[0])
+        if written is None:
+            raise UnknownState(f"state version {data[0]}; this code reads {sorted(self._schemas)}")
+        newest = self._schemas[self._version]
+        stream = io.BytesIO(data)
+        stream.seek(1)
+        record = schemaless_reader(stream, written, newest if written is not newest else None)
+        return cast(State, from_avro(self._cls)(cast(dict[str, Any], record)))
+
+    @cached_property
+    def _schemas(self) -> dict[int, Any]:
+        return {
+            int(entry.name.removesuffix(".avsc")): parse_schema(json.loads(entry.read_text()))
+            for entry in self.folder.iterdir()
+            if entry.name.endswith(".avsc")
+        }
 
 
-@cache
-def _schemas() -> dict[int, Any]:
-    folder = files("streams.run") / "states"
-    return {
-        int(entry.name.removesuffix(".avsc")): parse_schema(json.loads(entry.read_text()))
-        for entry in folder.iterdir()
-        if entry.name.endswith(".avsc")
-    }
-
-
-def dump(state: JobState) -> bytes:
-    """Return the state's bytes."""
-    buffer = io.BytesIO()
-    buffer.write(bytes([STATE_VERSION]))
-    schemaless_writer(buffer, _schemas()[STATE_VERSION], to_avro(JobState)(state))
-    return buffer.getvalue()
-
-
-def load(data: bytes) -> JobState:
-    """Return the state in `data`. Raises UnknownState."""
-    written = _schemas().get(data[0])
-    if written is None:
-        raise UnknownState(f"state version {data[0]}; this code reads {sorted(_schemas())}")
-    newest = _schemas()[STATE_VERSION]
-    stream = io.BytesIO(data)
-    stream.seek(1)
-    record = schemaless_reader(stream, written, newest if written is not newest else None)
-    return cast(JobState, from_avro(JobState)(cast(dict[str, Any], record)))
+JOB_STATES = StateCodec(JobState, STATE_VERSION, "states")
+NODE_STATES = StateCodec(NodeState, NODE_STATE_VERSION, "node_states")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from streams.decide.nodes import NODE_STATE_VERSION
 from streams.decide.state import STATE_VERSION
-from streams.run.state_codec import UnknownState, dump, load, state_schema_text
+from streams.run.state_codec import JOB_STATES, NODE_STATES, StateCodec, UnknownState
 from tests.decide.test_any_history import histories, told
+from tests.decide.test_nodes import Nodes, came, fault, went
 
 
-def test_the_newest_committed_schema_is_what_the_state_class_gives() -> None:
-    committed = (files("streams.run") / "states" / f"{STATE_VERSION}.avsc").read_text()
-    assert committed == state_schema_text(), "raise STATE_VERSION and commit its schema under streams/run/states"
+@pytest.mark.parametrize(("states", "version"), [(JOB_STATES, STATE_VERSION), (NODE_STATES, NODE_STATE_VERSION)])
+def test_the_newest_committed_schema_is_what_the_state_class_gives(states: StateCodec[Any], version: int) -> None:
+    committed = (states.folder / f"{version}.avsc").read_text()
+    assert committed == states.schema_text(), f"raise the version and commit its schema in {states.folder}"
 
 
 @settings(max_examples=40, deadline=None)
@@ -22,9 +25,16 @@ def test_the_newest_committed_schema_is_what_the_state_class_gives() -> None:
 def test_any_state_comes_back_as_it_was(history: list[tuple[object, ...]]) -> None:
     state = told(history).state
     assert state is not None
-    assert load(dump(state)) == state
+    assert JOB_STATES.load(JOB_STATES.dump(state)) == state
+
+
+def test_a_nodes_state_comes_back_as_it_was() -> None:
+    nodes = Nodes()
+    nodes.take(fault(1, 5_000), came(1, 0), came(2, 0), went(2, 0, 9_000))
+    state = nodes.states["node1"]
+    assert NODE_STATES.load(NODE_STATES.dump(state)) == state
 
 
 def test_an_unknown_version_is_said_not_guessed() -> None:
     with pytest.raises(UnknownState, match="version 200"):
-        load(bytes([200]) + b"anything")
+        JOB_STATES.load(bytes([200]) + b"anything")

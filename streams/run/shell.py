@@ -1,0 +1,151 @@
+"""A decider on Kafka: Quix Streams, exactly once, in a numbered slot. All kinds of deciders run in this one shell.
+
+A slot has a fixed transactional id and group instance id, so a worker that comes back after `kill -9` takes its own
+open transaction and partitions over at once, and one that was taken over is fenced and exits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.metrics import PARKED as PARKED_METRIC
+from recovery.metrics import counter
+from recovery.process import FencedError, ProcessContext, run_process
+from recovery.run_files import read_run_files
+from recovery.settings import Settings, SettingsError
+from recovery.topics import check_topics, create_topics
+from schemas.codec import Codec
+from schemas.registry import RegistryIds
+from schemas.topics import PARKED, PARTITIONER, Topic
+from streams.kafka import is_fenced
+from streams.membership import membership_watched
+from streams.records import Incoming, Outgoing
+from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
+from streams.run.slots import Crew
+from streams.run.stateful import StatefulWorker, Store
+
+COMMIT_INTERVAL_S = 0.02
+POLL_S = 0.02
+TRANSACTION_TIMEOUT_MS = 5_000
+SESSION_TIMEOUT_MS = 10_000
+HEARTBEAT_MS = 3_000
+
+DECIDED = counter("facts_decided", "Facts taken in by this decider.")
+EMITTED = counter("decisions", "Records that this decider wrote, by topic.", "topic")
+
+
+@dataclass(frozen=True)
+class Post:
+    """One kind of decider: who they are, where they write, and how a worker of a slot is made."""
+
+    crew: Crew
+    outputs: tuple[Topic, ...]
+    worker: Callable[[Settings, Codec, int], StatefulWorker[Any, Any]]
+
+
+class _Value(Serializer):
+    """Takes the bytes that the worker made; None is a tombstone."""
+
+    def __call__(self, value: Outgoing, ctx: Any) -> bytes | None:  # type: ignore[override]  # noqa: ARG002
+        return value.value
+
+
+def run_post(settings: Settings, post: Post, slot: int) -> int:
+    """Run the decider of `slot` until it is stopped; return the exit code."""
+    return run_process(post.crew.process, settings, lambda context: _body(context, post, slot), slot=slot)
+
+
+def _body(context: ProcessContext, post: Post, slot: int) -> None:
+    settings, crew = context.settings, post.crew
+    if slot >= crew.input.partitions:
+        raise SettingsError(
+            f"slot {slot} would never get work: {crew.input.name} has {crew.input.partitions} partitions"
+        )
+    _refuse_taken_slot(context, crew, slot)
+    bootstrap = settings.kafka.bootstrap
+    create_topics(bootstrap, [crew.changelog])
+    check_topics(bootstrap)
+    codec = Codec(RegistryIds(settings.registry.url))
+    app = stream(settings, post.crew, post.outputs, slot, post.worker(settings, codec, slot))
+    context.stop.on_request(app.stop)
+    with membership_watched(bootstrap, crew.group, context.health, lambda: assigned(app, crew.input.name)):
+        try:
+            app.run()
+        except Exception as error:
+            if is_fenced(error):
+                raise FencedError(f"slot {slot} was taken over by another worker") from error
+            raise
+    if not context.stop.requested:
+        raise RuntimeError("the stream ended by itself")
+
+
+def _refuse_taken_slot(context: ProcessContext, crew: Crew, slot: int) -> None:
+    """One slot, one worker: on one machine the second is refused; elsewhere Kafka fences the first."""
+    for record in read_run_files(context.settings.data):
+        if record.name == f"{crew.process}-{slot}" and record.pid != os.getpid() and record.alive():
+            raise SettingsError(f"slot {slot} is in use by pid {record.pid}: choose another with --slot")
+
+
+def stream(
+    settings: Settings, crew: Crew, outputs: tuple[Topic, ...], slot: int, worker: StatefulWorker[Any, Any]
+) -> Application:
+    """The stream of a slot: one fact to the worker, its records to their topics, all in one transaction."""
+    app = _application(settings, crew, slot)
+    facts = app.topic(crew.input.name, key_deserializer="bytes", value_deserializer="bytes")
+    topics: dict[str, QuixTopic] = {
+        topic.name: app.topic(topic.name, key_serializer=BytesSerializer(), value_serializer=_Value())
+        for topic in outputs
+    }
+
+    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> list[Outgoing]:
+        place = message_context()
+        record = Incoming(
+            crew.input.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp
+        )
+        outgoing = worker.handle(record, state)
+        DECIDED.inc()
+        for out in outgoing:
+            EMITTED.labels(out.topic.name).inc()
+            if out.topic is PARKED:
+                PARKED_METRIC.labels(crew.input.name).inc()
+        return outgoing
+
+    frame = app.dataframe(facts)
+    frame = frame.apply(decide, stateful=True, expand=True, metadata=True)
+    frame = frame.set_headers(_headers)
+    frame.to_topic(lambda value, *_: topics[value.topic.name], key=lambda value: value.key)
+    return app
+
+
+def _application(settings: Settings, crew: Crew, slot: int) -> Application:
+    return Application(
+        broker_address=settings.kafka.bootstrap,
+        consumer_group=crew.group,
+        auto_offset_reset="earliest",
+        processing_guarantee="exactly-once",
+        commit_interval=COMMIT_INTERVAL_S,
+        consumer_poll_timeout=POLL_S,
+        auto_create_topics=False,
+        auto_recover_from_source_offset_out_of_range=False,
+        state_dir=settings.data / "state" / f"{crew.process}-{slot}",
+        loglevel="WARNING",
+        producer_extra_config={
+            "transactional.id": crew.transactional_id(slot),
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "partitioner": PARTITIONER,
+            "linger.ms": 0,
+        },
+        consumer_extra_config={
+            "group.instance.id": crew.instance_id(slot),
+            "session.timeout.ms": SESSION_TIMEOUT_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "fetch.wait.max.ms": 20,
+        },
+    )
+
+
+def _headers(value: Outgoing, *_: Any) -> Sequence[tuple[str, str | bytes]]:
+    return [*value.headers]

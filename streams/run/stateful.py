@@ -1,0 +1,91 @@
+"""What the workers of all deciders do alike: state from bytes and back, one record decided, or parked.
+
+A worker never raises for a record that can't be handled: before any state is set it parks the record, in the same
+transaction. What can't be known (an unknown schema, policy, logic or state version) and a flood of parked records stop
+the worker instead.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+from schemas.codec import Codec, UnknownSchema
+from streams.decide.decide import MissingPolicy
+from streams.parking import Parking
+from streams.records import Incoming, Outgoing
+from streams.run.state_codec import StateCodec, UnknownState
+
+DECODED_LIMIT = 2000
+"""Keys whose decoded state is kept at hand, the most recently written ones."""
+
+State = TypeVar("State")
+Event = TypeVar("Event")
+
+
+class Store(Protocol):
+    """The key's place in the state store."""
+
+    def get_bytes(self, key: str) -> bytes | None: ...
+
+    def set_bytes(self, key: str, value: bytes) -> None: ...
+
+
+class StatefulWorker(ABC, Generic[State, Event]):
+    """Decides one record at a time. `source` names the worker in what it writes, `state_key` its state in the store."""
+
+    def __init__(self, codec: Codec, states: StateCodec[State], source: str, state_key: str) -> None:
+        self._codec = codec
+        self._states = states
+        self._source = source
+        self._state_key = state_key
+        self._decoded: dict[bytes, tuple[bytes, State]] = {}
+        self._parking = Parking(codec, source)
+
+    def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
+        """Return what to write for one record, the state being set. Raises only what must stop the worker."""
+        state = self._load(record.key, store)
+        try:
+            after, events = self._decide(record, state)
+        except (MissingPolicy, UnknownSchema, UnknownState):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its key told so
+            return self._park(record, state, error, store)
+        self._parking.handled()
+        self._save(record.key, after, store)
+        return [self._outgoing(event, record.recorded_ms) for event in events]
+
+    @abstractmethod
+    def _decide(self, record: Incoming, state: State | None) -> tuple[State, Iterable[Event]]:
+        """The new state and what was concluded. Raises for a record that can't be handled."""
+
+    @abstractmethod
+    def _parked(self, record: Incoming, state: State | None, reason: str) -> tuple[State, Iterable[Event]]:
+        """What follows from a record that is parked; it must not raise."""
+
+    @abstractmethod
+    def _outgoing(self, event: Event, now_ms: int) -> Outgoing:
+        """The record of an event."""
+
+    def _load(self, key: bytes, store: Store) -> State | None:
+        """The state in the store; decoded only where it is not byte for byte what this worker wrote last."""
+        held = store.get_bytes(self._state_key)
+        if held is None:
+            return None
+        written, state = self._decoded.get(key, (b"", None))
+        return state if state is not None and written == held else self._states.load(held)
+
+    def _save(self, key: bytes, state: State, store: Store) -> None:
+        data = self._states.dump(state)
+        store.set_bytes(self._state_key, data)
+        self._decoded.pop(key, None)
+        self._decoded[key] = (data, state)
+        if len(self._decoded) > DECODED_LIMIT:
+            self._decoded.pop(next(iter(self._decoded)))
+
+    def _park(self, record: Incoming, state: State | None, error: Exception, store: Store) -> list[Outgoing]:
+        reason, parked = self._parking.park(record, error)
+        after, events = self._parked(record, state, reason)
+        self._save(record.key, after, store)
+        return [parked, *(self._outgoing(event, record.recorded_ms) for event in events)]
