@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.policy import Policy
-from schemas.vocabulary import DesiredState, Mode, Refusal, Remedy
+from schemas.vocabulary import FAILURE_STATES, DesiredState, Mode, Refusal, Remedy
 from streams.decide.state import Attempt, Finding, JobState
 
 
@@ -31,7 +31,8 @@ def judge(job: JobState, attempt: Attempt, finding: Finding, policy: Policy) -> 
     refusal = _not_ours(job)
     if refusal is not None:
         return Verdict(None, refusal[0].value, refusal[1], refusals=(refusal,))
-    if finding.remedy in (Remedy.IGNORE, Remedy.WAIT):
+    # What the lines call harmless was not: the scheduler says that the attempt failed. Unsure means restart.
+    if finding.remedy in (Remedy.IGNORE, Remedy.WAIT) and attempt.state not in FAILURE_STATES:
         text = f"{finding.explanation} This calls for no action."
         return Verdict(None, Refusal.NOT_RECOVERABLE.value, text, refusals=((Refusal.NOT_RECOVERABLE, text),))
     if finding.remedy is Remedy.TERMINATE_NO_RETRY:

@@ -10,8 +10,10 @@ from schemas.decisions import AdviceWithheld, AnomalyDetected, FactParked, JobCl
 from schemas.facts import QuarantineLifted
 from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY, Policy
-from schemas.vocabulary import AttemptState, CommandKind, FaultClass, Hold, Mode, Refusal, Remedy, Scope
+from schemas.vocabulary import AttemptState, CommandKind, DesiredState, FaultClass, Hold, Mode, Refusal, Remedy, Scope
 from streams.decide.decide import MissingPolicy, park
+from streams.decide.retry import judge
+from streams.decide.state import Finding
 from tests.decide.story import OPTED_IN, Story
 
 
@@ -303,3 +305,14 @@ def test_without_an_answer_the_decision_is_made_all_the_same(error: str | None) 
     else:
         story.wait(20)
     assert story.advised() == [(0, "RESTARTED", ("node2",))]
+
+
+@pytest.mark.parametrize("remedy", [Remedy.IGNORE, Remedy.WAIT])
+def test_a_failed_attempt_is_never_left_held_because_its_lines_look_harmless(remedy: Remedy) -> None:
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    story.observe(AttemptState.FAILED)
+    assert story.state is not None
+    finding = Finding(FaultClass.BENIGN_NOISE, Scope.UNKNOWN, remedy, (), "A warning.")
+    verdict = judge(story.state, story.state.attempts[0], finding, story.policy)
+    assert verdict.desired is DesiredState.RESTARTED
