@@ -88,12 +88,23 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
 
 def root_line(lines: Sequence[Line]) -> Line:
     """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
-    root = min(lines, key=_rank)
+    root = _before_timeouts(lines, min(lines, key=_rank))
     if root.sequence is None:
         return root
     group = _group(root)
     same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
     return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
+
+
+def _before_timeouts(lines: Sequence[Line], root: Line) -> Line:
+    """What a program prints after the first collective timed out is no cause of it, unless hardware speaks."""
+    if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
+        return root
+    timeouts = [line for line in lines if line.fault_class is FaultClass.NCCL_TIMEOUT and line.precedence < TIER * 2]
+    first = min(timeouts, key=moment, default=None)
+    if first is None or moment(first) >= moment(root):
+        return root
+    return min(timeouts, key=_rank)
 
 
 def moment(line: Line) -> tuple[int, int]:

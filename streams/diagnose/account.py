@@ -7,6 +7,7 @@ such.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -18,7 +19,7 @@ from streams.decide.weighing import Earlier, root_line
 from streams.diagnose.reading import Piece
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
-from streams.watch.neighbours import last_stamp
+from streams.watch.neighbours import first_stamp, last_stamp
 from streams.watch.origin import named_nodes, origin_of
 from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
@@ -29,6 +30,8 @@ MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
 NODES_BYTES = 1 << 20
+# The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
+_RATE = re.compile(rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b")
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,13 @@ class Account:
     last_checkpoint: int | None = None
     advanced_ms: int = 0
     """When training last moved on; 0 if no line says when."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """Seconds per item of each GPU or rank that works on its own."""
     finished: bool = False
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
+    _idle_since_ms: int | None = None
+    """When the last step was printed, or the first stamped line after it."""
     _tail: bytes = b""
     _read: int = 0
     _kept: Counter[tuple[str, str | None, int | None]] = field(default_factory=Counter)
@@ -72,6 +79,7 @@ class Account:
         if self._read < NODES_BYTES:
             for line in piece.data.splitlines():
                 self._name(line)
+                self._rate(line)
         self._read += len(piece.data)
         line_no, counted = piece.line_no, 0
         for found in matcher.scan(piece.data, self._tail):
@@ -80,14 +88,28 @@ class Account:
             passed_ms = None if stamped is None else self._passed(stamped, piece.data, found.start)
             self._now_ms = max(self._now_ms, stamped or 0)
             self._note(found, piece.offset + found.start, line_no, passed_ms)
+            if found.progress is not None:
+                self._idle_since_ms = stamped or first_stamp(piece.data[found.start :], self._stamp)
         self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
         self._tail = tail_of(piece.data)
+        if self.last_step is not None and self._idle_since_ms is None:
+            self._idle_since_ms = self._now_ms or None
 
     def end(self) -> None:
         """There is no more: if the run that started over says nothing, the failure before it is what happened."""
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier = self.earlier[:-1]
+
+    @property
+    def idle_ms(self) -> int:
+        """How long other lines were printed after the last step."""
+        return 0 if self._idle_since_ms is None else self._now_ms - self._idle_since_ms
+
+    def _rate(self, line: bytes) -> None:
+        match = _RATE.match(line)
+        if match is not None and len(self.rates) < MOST_NODES:
+            self.rates[match.group(1).decode()] = float(match.group(2))
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
-from streams.decide.weighing import Cause, Scene, moment, weigh
+from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.watch.matcher import Matcher
 
 # Training that moves on this long after a fault in another file has outlived it.
 OUTLIVED_MS = 60_000
+# Of devices that do the same work on their own, one that is so many times slower than another is broken.
+SLOW_FACTOR = 3
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     steps = _steps(accounts)
     outlived = sum(account.outlived for account in accounts)
     if not sightings:
-        return _well(accounts, steps, outlived)
+        return _without_lines(accounts, steps, outlived)
     nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes))
     scene = Scene(
         nodes=nodes,
@@ -112,24 +114,25 @@ def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, o
     )
 
 
-def _well(accounts: Sequence[Account], steps: Steps, outlived: int) -> Diagnosis:
+def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> Diagnosis:
+    """No line says that anything failed: the run is well, or it stands still, or a device of it is slow."""
     finished = any(account.finished for account in accounts)
-    text = "The program said that it was done." if finished else "No line says that anything failed."
+    idle_ms = min((account.idle_ms for account in accounts if account.last_step is not None), default=0)
+    rates = {worker: rate for account in accounts for worker, rate in account.rates.items() if rate > 0}
+    said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
+    confidence = 0.8 if finished or outlived else 0.6
+    if not finished and idle_ms >= HANG_SILENCE_MS:
+        said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.6
+        text = f"Step {steps.last_step} was the last, and other lines were printed for {idle_ms // 60_000} minutes more."
+    elif len(rates) > 1 and max(rates.values()) >= SLOW_FACTOR * min(rates.values()):
+        slow = max(rates, key=lambda worker: rates[worker])
+        said, confidence = (FaultClass.STRAGGLER, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE), 0.6
+        text = f"{slow} needs {rates[slow]:g} s where another needs {min(rates.values()):g} s for the same work."
+    else:
+        text = "The program said that it was done." if finished else "No line says that anything failed."
     if outlived:
         text += f" Training went on after {outlived} lines that can mean a fault."
-    return Diagnosis(
-        FaultClass.BENIGN_NOISE,
-        Scope.JOB,
-        Remedy.IGNORE,
-        (),
-        None,
-        (),
-        text,
-        0.8 if finished or outlived else 0.6,
-        steps,
-        len(accounts),
-        outlived,
-    )
+    return Diagnosis(*said, (), None, (), text, confidence, steps, len(accounts), outlived)
 
 
 def _steps(accounts: Sequence[Account]) -> Steps:
