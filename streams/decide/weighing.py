@@ -34,7 +34,7 @@ _DETERMINISTIC = {
 # What every rank would meet alike; met by the ranks of one node only, it is that node's.
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
 _BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
-_ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT, FaultClass.UNKNOWN}
+_ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 
 
@@ -127,9 +127,10 @@ def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | No
     if root.precedence >= CERTAIN:
         return None
     handed = next((line for line in lines if line.remedy is Remedy.WAIT), None)
-    if handed is None or (root is not handed and root.fault_class not in _ENDED_BY_SCHEDULER):
+    explained = root.precedence >= TIER and root.fault_class not in _ENDED_BY_SCHEDULER
+    if handed is None or (root is not handed and explained):
         return None
-    fault_class = root.fault_class if root.fault_class is not FaultClass.UNKNOWN else handed.fault_class
+    fault_class = root.fault_class if root.fault_class in _ENDED_BY_SCHEDULER else handed.fault_class
     return _said(root, fault_class, Scope.JOB, Remedy.WAIT, 0.8, f"{_what(root)}; {handed.detail}")
 
 

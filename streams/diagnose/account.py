@@ -25,6 +25,8 @@ from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 
+UNKNOWN = "(unknown)"
+"""The general format of the pack beside this module: it counts only where no known one does."""
 MOST_OF_ORIGIN = 8
 MOST_LINES = 512
 MOST_NODES = 4096
@@ -140,6 +142,8 @@ class Account:
 
     def _moved(self, step: Step, *, finite: bool) -> None:
         self.frameworks[step.framework] += 1
+        if step.framework == UNKNOWN and len(self.frameworks) > 1:
+            return
         key = (step.epoch or 0, step.step)
         if finite and self.faults and self._reached is not None and key < self._reached:
             self._started_over()

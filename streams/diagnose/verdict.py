@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
-from streams.diagnose.account import Account, Sighting
+from streams.diagnose.account import UNKNOWN, Account, Sighting
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.watch.matcher import Matcher
 
@@ -140,7 +140,7 @@ def _steps(accounts: Sequence[Account]) -> Steps:
     moving = [account for account in accounts if account.first_step is not None]
     saved = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
     return Steps(
-        framework=frameworks.most_common(1)[0][0] if frameworks else None,
+        framework=next((name for name, _count in frameworks.most_common() if name != UNKNOWN), None),
         first_step=min((account.first_step or 0 for account in moving), default=None),
         last_step=max((account.last_step or 0 for account in moving), default=None),
         last_checkpoint_step=max(saved, default=None),

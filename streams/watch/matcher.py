@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas.vocabulary import FaultClass, Phase
+from streams.watch.candidates import Candidate, candidates, thinned
 from streams.watch.packs import BadPack, Packs, PhaseSign, Signature
 from streams.watch.patterns import BadPattern, Captured, Pattern, database
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
@@ -70,7 +71,9 @@ class Matcher:
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
         self._formats = packs.formats
         self._format_of: dict[int, int] = {}
+        self._steps: set[frozenset[int]] = set()
         for number, known in enumerate(packs.formats):
+            self._steps.add(frozenset({len(patterns)}))
             for part in (known.step, known.saved, known.loaded):
                 if part is not None:
                     self._format_of[len(patterns)] = number
@@ -89,40 +92,33 @@ class Matcher:
         if b"\x1b" in text:
             text, removed = _without_colours(text)
         found = []
-        for start, line, candidates in self._candidates(text):
+        for start, end, to, patterns in self._candidates(text):
+            low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
+            line = text[low : min(end, low + LINE_BYTES)]
             around = Surroundings(before, text, start, line)
             if removed:
                 start += removed[bisect_right(removed, start, key=lambda cut: cut[0]) - 1][1]
-            one = self._read(start, line, candidates, around)
+            one = self._read(start, line, patterns, around)
             if one is not None:
                 found.append(one)
         return found
 
-    def _candidates(self, text: bytes) -> Iterator[tuple[int, bytes, set[int]]]:
-        """Give each line in which hyperscan found something: where it starts, its text, and which patterns."""
+    def _candidates(self, text: bytes) -> Iterator[Candidate]:
+        """The lines in which hyperscan found something that must be read."""
         hits: list[tuple[int, int]] = []
-        self._database.scan(
-            text, match_event_handler=lambda number, _low, to, _flags, _context: hits.append((to, number))
-        )
-        hits.sort()
-        position = 0
-        while position < len(hits):
-            to = hits[position][0]
-            start = text.rfind(b"\n", 0, to - 1) + 1
-            end = text.find(b"\n", to - 1)
-            end = len(text) if end < 0 else end
-            candidates: set[int] = set()
-            while position < len(hits) and hits[position][0] <= end + 1:
-                candidates.add(hits[position][1])
-                position += 1
-            low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
-            yield start, text[low : min(end, low + LINE_BYTES)], candidates
 
-    def _read(self, start: int, line: bytes, candidates: set[int], around: Surroundings) -> Found | None:
+        def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> None:
+            hits.append((to, number))
+
+        self._database.scan(text, match_event_handler=hit)
+        hits.sort()
+        return thinned(text, candidates(text, hits), self._steps)
+
+    def _read(self, start: int, line: bytes, patterns: frozenset[int], around: Surroundings) -> Found | None:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
-        numbers = sorted(candidates)
+        numbers = sorted(patterns)
         for known in [self._formats[n] for n in sorted({self._format_of[n] for n in numbers if n in self._format_of})]:
             progress = progress or read_step(known, line)
             saved = saved or read_checkpoint(known.framework, known.saved, line)

@@ -83,7 +83,7 @@ class FormatPart:
 
 @dataclass(frozen=True)
 class Format:
-    """How one framework prints progress and checkpoints. Groups: step, total, path, and one value each below."""
+    """How one framework prints progress and checkpoints. Groups: step (step2, step3 in further forms), total, epoch, path."""
 
     framework: str
     step: FormatPart

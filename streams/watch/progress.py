@@ -55,7 +55,7 @@ class Checkpoint:
 def read_step(known: Format, line: bytes) -> Step | None:
     """Return the step that a line of this format reports, or None where it is no step line."""
     captured = known.step.pattern.search(line)
-    step = None if captured is None else _whole(captured.groups.get("step"))
+    step = None if captured is None else _whole(_first(captured.groups, "step", "step2", "step3"))
     if captured is None or step is None:
         return None
     groups = captured.groups
@@ -68,6 +68,11 @@ def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Che
     if captured is None:
         return None
     return Checkpoint(framework, _whole(captured.groups.get("step")), captured.groups.get("path"), captured.start)
+
+
+def _first(groups: dict[str, str], *names: str) -> str | None:
+    """A pattern of several forms has a group for each."""
+    return next((groups[name] for name in names if name in groups), None)
 
 
 def _value(pattern: Pattern | None, line: bytes) -> float | None:

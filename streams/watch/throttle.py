@@ -6,6 +6,7 @@ other way round, and facts that are written twice have the same ids.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from schemas.identity import AttemptId
@@ -30,7 +31,7 @@ class Throttle:
 
     def __init__(self) -> None:
         self._progress_ms: dict[AttemptId, int] = {}
-        self._bursts: dict[tuple[AttemptId, str], _Burst] = {}
+        self._bursts: dict[tuple[Hashable, str], _Burst] = {}
 
     def keeps_progress(self, attempt: AttemptId, at_ms: int, interval_ms: int) -> bool:
         """Whether a step at this time is kept: the first of an attempt, then one an interval."""
@@ -40,11 +41,14 @@ class Throttle:
         self._progress_ms[attempt] = at_ms
         return True
 
-    def keeps_fault(self, attempt: AttemptId, signature: str, node: str | None, rank: int | None, at_ms: int) -> bool:
-        """Whether this line of a signature is kept: the first ones of each origin, and not more than a burst."""
-        burst = self._bursts.get((attempt, signature))
+    def keeps_fault(self, of: Hashable, signature: str, node: str | None, rank: int | None, at_ms: int) -> bool:
+        """Whether this line of a signature is kept: the first ones of each origin, and not more than a burst.
+
+        `of` is whose lines these are: an attempt's, or a node's.
+        """
+        burst = self._bursts.get((of, signature))
         if burst is None or abs(at_ms - burst.last_ms) > BURST_MS:
-            burst = self._bursts[attempt, signature] = _Burst(at_ms)
+            burst = self._bursts[of, signature] = _Burst(at_ms)
         burst.last_ms = at_ms
         seen = burst.of_origin.get((node, rank), 0)
         if seen >= MOST_OF_ORIGIN or burst.total >= MOST_OF_SIGNATURE:

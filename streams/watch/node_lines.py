@@ -1,0 +1,148 @@
+"""Reads what a node says about itself out of lines of kernel and system logs, wherever they come from.
+
+The same packs as for job output are used, and of them only what a node can witness: a traceback in a system log is
+some daemon's, and a node never says that a program must not be run again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from schemas.facts import Evidence, NodeFault
+from schemas.identity import Position, derived_id
+from schemas.nodes import NodeFaultSeen
+from schemas.vocabulary import FaultClass, Remedy, Witness
+from streams.watch.masking import digest_of, kept_text
+from streams.watch.matcher import Fault, Found, Matcher
+from streams.watch.packs import Signature
+from streams.watch.stamps import stamp_ms
+from streams.watch.throttle import Throttle
+
+OLDEST_MS = 3_600_000
+"""A line that was this old when it was read concerns nobody any more: the node decider forgets as fast."""
+
+# Of user code a node's kernel reports the faults that it causes on a GPU.
+WITNESSED = frozenset(
+    {
+        FaultClass.GPU_HARDWARE,
+        FaultClass.GPU_MEMORY_ECC,
+        FaultClass.NVLINK,
+        FaultClass.NETWORK_IB,
+        FaultClass.HOST_HARDWARE,
+        FaultClass.HOST_OOM,
+        FaultClass.STORAGE_IO,
+        FaultClass.NODE_LOST,
+        FaultClass.STRAGGLER,
+        FaultClass.USER_CODE,
+    }
+)
+_REMEDIES = frozenset({Remedy.RESTART, Remedy.RESTART_EXCLUDING_NODE})
+# `<6>Aug  1 10:00:00 node2 kernel: …`, `<6>1 2026-08-01T10:00:00Z node2 kernel …`, and both without a priority.
+_HOST = re.compile(
+    rb"(?:<\d{1,3}>(?:\d )?)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\S{8,24}) "
+    rb"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,252}) "
+)
+_ADDRESS = re.compile(r"[\d.]+")
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a piece of text stands: its first byte in its source, and what is known beside it."""
+
+    source: str
+    epoch: int
+    offset: int
+    line_no: int
+    """Lines before the piece, where the source counts them."""
+    read_ms: int
+    node: str | None
+    """The node whose log it is; None where each line names its host."""
+    index: int = 0
+    path: str = ""
+
+
+class NodeLines:
+    """Turns text into facts. Remembers only what keeps a burst of lines small."""
+
+    def __init__(self, matcher: Matcher, cluster: str, zone: tzinfo | None) -> None:
+        self._matcher = matcher
+        self._cluster = cluster
+        self._zone = zone
+        self._throttle = Throttle()
+        self.unplaced = 0
+        """Faults of which nobody could say on which node they were."""
+
+    def faults(self, text: bytes, before: bytes, where: Where) -> Iterator[NodeFaultSeen]:
+        """Give the faults in whole lines; `before` are the last lines before them."""
+        line_no, counted = where.line_no + 1, 0
+        for found in self._matcher.scan(text, before):
+            line_no, counted = line_no + text.count(b"\n", counted, found.start), found.start
+            if found.fault is None or not _witnessed(found.fault.signature):
+                continue
+            node = where.node or host_of(found.line)
+            if node is None:
+                self.unplaced += 1
+                continue
+            fact = self._fact(found, found.fault, node, where, line_no)
+            if fact is not None:
+                yield fact
+
+    def _fact(self, found: Found, fault: Fault, node: str, where: Where, line_no: int) -> NodeFaultSeen | None:
+        """The fact; None for a line that is too old, too many, or about another node."""
+        line_ms = stamp_ms(found.line, zone=self._zone, near_ms=where.read_ms)
+        at_ms = where.read_ms if line_ms is None else line_ms
+        if where.read_ms - at_ms > OLDEST_MS or (fault.node is not None and node_name(fault.node) != node):
+            return None
+        signature = fault.signature
+        if not self._throttle.keeps_fault((self._cluster, node), signature.id, None, None, at_ms):
+            return None
+        offset = where.offset + found.start
+        text = kept_text(found.line, found.at)
+        evidence = Evidence(
+            file=where.path,
+            offset=offset,
+            line_no=line_no,
+            line_ms=line_ms,
+            read_ms=where.read_ms,
+            node=node,
+            rank=None,
+            text=text,
+            digest=digest_of(text),
+        )
+        return NodeFaultSeen(
+            event_id=derived_id("node", self._cluster, node, where.source, where.epoch, offset, where.index),
+            cause="",
+            position=Position(where.source, where.epoch, offset, where.index),
+            fault=NodeFault(
+                cluster=self._cluster,
+                node=node,
+                witness=Witness.NODE_LOG,
+                signature=signature.id,
+                fault_class=signature.fault_class,
+                scope=signature.scope,
+                remedy=signature.remedy,
+                role=signature.role,
+                precedence=signature.precedence,
+                detail=fault.detail,
+                evidence=evidence,
+            ),
+        )
+
+
+def host_of(line: bytes) -> str | None:
+    """The node that a syslog line names as its host; None where there is no such field."""
+    match = _HOST.match(line)
+    return None if match is None else node_name(match.group("host").decode())
+
+
+def node_name(host: str) -> str:
+    """A host's name as the scheduler usually has it: without port and domain; an address stays as it is."""
+    name = host.partition(":")[0]
+    return name if _ADDRESS.fullmatch(name) else name.partition(".")[0]
+
+
+def _witnessed(signature: Signature) -> bool:
+    return signature.fault_class in WITNESSED and signature.remedy in _REMEDIES

@@ -1,0 +1,160 @@
+"""Follows kernel and system logs of nodes, as files that the site collects on a mount of this machine."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import structlog
+
+from recovery.metrics import counter, gauge
+from schemas.bookkeeping import SourceRead
+from schemas.identity import derived_id
+from schemas.nodes import NodeFaultSeen
+from streams.sources.files import FileFollower, FileState, Place
+from streams.watch.events import source_of
+from streams.watch.node_lines import NodeLines, Where, node_name
+from streams.watch.surroundings import tail_of
+
+log = structlog.get_logger(__name__)
+
+NODE = "{node}"
+DISCOVER_MS = 10_000
+BLOCKS_A_TURN = 4
+
+LOGS = gauge("watch_node_logs", "Node logs that are followed, by state.", "state")
+UNPLACED = counter("watch_node_faults_unplaced", "Faults in node logs whose line names no host and whose path no node.")
+
+
+class NodeLogs:
+    """All node logs that the patterns match. Not thread-safe."""
+
+    def __init__(
+        self, patterns: Sequence[str], poll_s: float, lines: NodeLines, positions: Mapping[str, SourceRead]
+    ) -> None:
+        self._patterns = patterns
+        self._poll_ms = int(poll_s * 1000)
+        self._lines = lines
+        self._positions = positions
+        self._logs: dict[str, _NodeLog] = {}
+        self._looked_ms = self._discovered_ms = 0
+        self._said: dict[str, str] = {}
+
+    def turn(self, now_ms: int) -> Iterator[NodeFaultSeen]:
+        """Look at every log once, if it is time to; give what is new."""
+        if now_ms - self._looked_ms < self._poll_ms:
+            return
+        self._looked_ms = now_ms
+        if now_ms - self._discovered_ms >= DISCOVER_MS:
+            self._discovered_ms = now_ms
+            self._discover()
+        for node_log in self._logs.values():
+            yield from node_log.turn(now_ms, self._lines)
+            self._say(node_log.path, node_log.problem)
+        self._count()
+
+    def moved(self, now_ms: int) -> list[SourceRead]:
+        """How far logs were read, where that was not told yet. Everything given before must be delivered."""
+        return [one.position(now_ms) for one in self._logs.values() if one.has_moved]
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for node_log in self._logs.values():
+            node_log.close()
+
+    def _discover(self) -> None:
+        for pattern in self._patterns:
+            found = 0
+            for path in map(str, Path("/").glob(pattern.replace(NODE, "*").lstrip("/"))):
+                node = node_in(pattern, path)
+                if node == "":
+                    continue
+                found += 1
+                if path not in self._logs:
+                    self._logs[path] = _NodeLog(path, node, self._positions.get(source_of(path)))
+                    log.info("following a node log", path=path, node=node or "by each line")
+            self._say(pattern, "" if found else "no file matches: faults in node logs are not seen")
+
+    def _say(self, what: str, problem: str) -> None:
+        """Say once that something is wrong, and once that it is well again."""
+        if self._said.get(what, "") == problem:
+            return
+        self._said[what] = problem
+        if problem:
+            log.warning("node log can't be read", path=what, problem=problem, next="look again")
+        else:
+            log.info("node log is read", path=what)
+
+    def _count(self) -> None:
+        states = Counter(one.state for one in self._logs.values())
+        for state in FileState:
+            LOGS.labels(state).set(states.get(state, 0))
+        UNPLACED.inc(self._lines.unplaced)
+        self._lines.unplaced = 0
+
+
+class _NodeLog:
+    """One file. `node` is None where each line names its host."""
+
+    def __init__(self, path: str, node: str | None, position: SourceRead | None) -> None:
+        self.path = path
+        self._node = node
+        place = None
+        if position is not None:
+            place = Place(position.identity, position.epoch, position.offset, position.line_no)
+        self._follower = FileFollower(path, place)
+        self._told = self._done = place or Place()
+        self._tail = b""
+
+    @property
+    def state(self) -> FileState:
+        return self._follower.state
+
+    @property
+    def problem(self) -> str:
+        return self._follower.problem
+
+    @property
+    def has_moved(self) -> bool:
+        return self._told != self._done
+
+    def turn(self, now_ms: int, lines: NodeLines) -> Iterator[NodeFaultSeen]:
+        source = source_of(self.path)
+        for count, block in enumerate(self._follower.look(now_ms), start=1):
+            start = block.start
+            before = self._tail if start.epoch == self._done.epoch else b""
+            where = Where(source, start.epoch, start.offset, start.line_no, block.read_ms, self._node, path=self.path)
+            yield from lines.faults(block.data, before, where)
+            self._tail, self._done = tail_of(block.data), block.end
+            if count >= BLOCKS_A_TURN:
+                return
+
+    def position(self, now_ms: int) -> SourceRead:
+        source, place = source_of(self.path), self._done
+        self._told = place
+        return SourceRead(
+            event_id=derived_id("position", source, place.epoch, place.offset),
+            cause="",
+            source=source,
+            identity=place.identity,
+            epoch=place.epoch,
+            offset=place.offset,
+            line_no=place.line_no,
+            line_ms=None,
+            read_ms=now_ms,
+        )
+
+    def close(self) -> None:
+        self._follower.close()
+
+
+def node_in(pattern: str, path: str) -> str | None:
+    """The node that a path names; None where the pattern has no `{node}`, empty where the path does not fit it."""
+    if NODE not in pattern:
+        return None
+    parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.split(NODE)]
+    expression = "(?P<node>[^/]+)".join([parts[0], "(?P=node)".join(parts[1:])])
+    match = re.fullmatch(expression, path)
+    return "" if match is None else node_name(match.group("node"))

@@ -1,0 +1,229 @@
+"""Asks Prometheus what the metrics of nodes say, and makes a fact of each value that crosses a line.
+
+Edges count, not levels: a counter that has stood for a week is no news to the job that runs now. Queries are evaluated
+at whole periods of time, and the value before comes from Prometheus itself, from where the last look stopped; so after
+a restart nothing is missed, nothing is told anew, and the same edge has the same identity wherever it is seen.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import httpx
+import structlog
+
+from recovery.metrics import counter
+from recovery.settings import NodeQuery
+from schemas.bookkeeping import SourceRead
+from schemas.facts import Evidence, NodeFault
+from schemas.identity import Position, derived_id
+from schemas.nodes import NodeFaultSeen
+from schemas.vocabulary import Remedy, Scope, Witness
+from streams.watch.masking import MOST_CHARACTERS, digest_of, masked
+from streams.watch.node_lines import node_name
+
+log = structlog.get_logger(__name__)
+
+TIMEOUT_S = 10.0
+MOST_BACK_MS = 3_600_000
+"""The value before is not looked for further back than this; the node decider has forgotten who was there."""
+FAILED = counter("watch_node_queries_failed", "Queries of node metrics that Prometheus did not answer.", "query")
+
+Series = tuple[tuple[str, str], ...]
+
+
+class QueryFailed(Exception):
+    """Prometheus did not answer a query; the message says what it said and names its address."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one evaluation of a query gave, and how far the query was evaluated with it."""
+
+    faults: tuple[NodeFaultSeen, ...]
+    read: SourceRead
+
+
+class Prometheus:
+    """The HTTP API's instant queries. Safe to use from one thread at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1/query"
+        self._client = httpx.Client(timeout=TIMEOUT_S)
+
+    def values(self, query: str, at_ms: int) -> dict[Series, float]:
+        """The finite values of all series of a query at one time. Raises QueryFailed."""
+        try:
+            answer = self._client.get(self._url, params={"query": query, "time": f"{at_ms / 1000:.3f}"})
+            body = answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise QueryFailed(f"{self._url} does not answer as Prometheus does: {error!r}") from error
+        try:
+            if body["status"] != "success":
+                raise QueryFailed(f"{self._url} refuses {query!r}: {body.get('errorType')}: {body.get('error')}")
+            if body["data"]["resultType"] != "vector":
+                raise QueryFailed(f"{query!r} gives a {body['data']['resultType']}, not one value a series")
+            return dict(_samples(body["data"]["result"]))
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise QueryFailed(f"{self._url} gives no result that Prometheus would: {error!r}") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class Query:
+    """One configured query, and where it stands."""
+
+    def __init__(self, asked: NodeQuery, cluster: str, period_ms: int, position: SourceRead | None) -> None:
+        self._asked = asked
+        self._cluster = cluster
+        self._period_ms = period_ms
+        self.source = f"metric:{asked.name}"
+        self._at_ms = None if position is None else position.offset
+        self._before: dict[Series, float] | None = None
+
+    def look(self, prometheus: Prometheus, now_ms: int) -> Look | None:
+        """Evaluate at the last whole period; None where that was done. Raises QueryFailed, and is then asked again."""
+        at_ms = now_ms // self._period_ms * self._period_ms
+        if self._at_ms is not None and at_ms <= self._at_ms:
+            return None
+        if self._before is None:
+            known = self._at_ms is not None and at_ms - self._at_ms <= MOST_BACK_MS
+            since_ms = self._at_ms if known and self._at_ms is not None else at_ms - self._period_ms
+            self._before = prometheus.values(self._asked.query, since_ms)
+        values = prometheus.values(self._asked.query, at_ms)
+        faults = tuple(self._faults(values, self._before, at_ms, now_ms))
+        self._before, self._at_ms = values, at_ms
+        return Look(faults, self._read(at_ms, now_ms))
+
+    def _faults(
+        self, values: Mapping[Series, float], before: Mapping[Series, float], at_ms: int, now_ms: int
+    ) -> Iterator[NodeFaultSeen]:
+        for ordinal, series in enumerate(sorted(values)):
+            node = node_name(dict(series).get(self._asked.node_label, ""))
+            if node and self._is_edge(values[series], before.get(series)):
+                yield self._fact(node, series, values[series], Position(self.source, 0, at_ms, ordinal), now_ms)
+
+    def _is_edge(self, value: float, before: float | None) -> bool:
+        limit = self._asked.limit
+        if self._asked.when == "grows":
+            return before is not None and value - before > limit
+        if self._asked.when == "changes":
+            return value > limit and value != before
+        return value > limit and (before is None or before <= limit)
+
+    def _fact(self, node: str, series: Series, value: float, position: Position, now_ms: int) -> NodeFaultSeen:
+        asked = self._asked
+        labels = ", ".join(f'{name}="{text}"' for name, text in series)
+        text = masked(f"{asked.query} {{{labels}}} = {value:g}")[:MOST_CHARACTERS]
+        evidence = Evidence("", 0, 0, position.offset, now_ms, node, None, text, digest_of(text))
+        excluding = asked.remedy is Remedy.RESTART_EXCLUDING_NODE
+        return NodeFaultSeen(
+            event_id=derived_id("node", self._cluster, node, position.source, position.offset, position.ordinal),
+            cause="",
+            position=position,
+            fault=NodeFault(
+                cluster=self._cluster,
+                node=node,
+                witness=Witness.NODE_METRIC,
+                signature=self.source,
+                fault_class=asked.fault_class,
+                scope=Scope.NODE if excluding else Scope.UNKNOWN,
+                remedy=asked.remedy,
+                role=asked.role,
+                precedence=asked.precedence,
+                detail=_detail(asked.detail, value, dict(series)),
+                evidence=evidence,
+            ),
+        )
+
+    def _read(self, at_ms: int, now_ms: int) -> SourceRead:
+        event_id = derived_id("position", self.source, 0, at_ms)
+        return SourceRead(event_id, "", self.source, "", 0, at_ms, 0, None, now_ms)
+
+
+class NodeMetrics:
+    """Asks in a thread of its own, so that a slow Prometheus holds nobody up; `looks` gives what has come."""
+
+    def __init__(self, prometheus: Prometheus, queries: Sequence[Query], period_s: float) -> None:
+        self._prometheus = prometheus
+        self._queries = queries
+        self._period_s = period_s
+        self._looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self._said: dict[str, str] = {}
+        self._done = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="node-metrics", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def looks(self) -> Iterator[Look]:
+        """What was found since the last call, without waiting. Raises what ended the thread."""
+        if self._failure is not None:
+            raise self._failure
+        while True:
+            try:
+                yield self._looks.get_nowait()
+            except queue.Empty:
+                return
+
+    def close(self) -> None:
+        """Stop asking. A question that is under way is given up."""
+        self._done.set()
+        self._thread.join(timeout=1.0)
+        self._prometheus.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._done.is_set():
+                for query in self._queries:
+                    self._ask(query)
+                self._done.wait(self._period_s / 4)
+        except Exception as error:  # noqa: BLE001 - raised again where the process notices
+            self._failure = error
+
+    def _ask(self, query: Query) -> None:
+        try:
+            look = query.look(self._prometheus, time.time_ns() // 1_000_000)
+        except QueryFailed as error:
+            FAILED.labels(query.source).inc()
+            self._say(query.source, str(error))
+            return
+        self._say(query.source, "")
+        if look is not None:
+            self._looks.put(look)
+
+    def _say(self, source: str, problem: str) -> None:
+        """Say once that something is wrong with a query, and once that it is well again."""
+        if self._said.get(source, "") == problem:
+            return
+        self._said[source] = problem
+        if problem:
+            log.warning("node metrics can't be read", query=source, problem=problem, next="ask again")
+        else:
+            log.info("node metrics are read", query=source)
+
+
+def _samples(result: Iterable[Any]) -> Iterator[tuple[Series, float]]:
+    for sample in result:
+        value = float(sample["value"][1])
+        if isfinite(value):
+            yield tuple(sorted((str(name), str(text)) for name, text in sample["metric"].items())), value
+
+
+class _Labels(dict[str, str]):
+    """A label that a series lacks is left out of the words."""
+
+    def __missing__(self, _name: str) -> str:
+        return ""
+
+
+def _detail(template: str, value: float, labels: Mapping[str, str]) -> str:
+    return " ".join(template.format_map(_Labels({**labels, "value": f"{value:g}"})).split())
