@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from infra.local.stack import Stack
+from recovery.process import EXIT_FENCED
 from schemas.bookkeeping import RecordParked
 from schemas.codec import FINGERPRINT
 from schemas.decisions import RequestMade, TimerSet, timer_key
@@ -214,18 +215,24 @@ def test_a_second_relay_shares_the_timers(room: Room, relay: Process) -> None:  
     assert second.stop() == 0, second.tail()
 
 
-def test_a_broker_restart_is_waited_for(room: Room, relay: Process, own_kafka: Stack) -> None:
+def test_a_broker_restart_is_waited_for_or_the_next_relay_goes_on(room: Room, relay: Process, own_kafka: Stack) -> None:
     kafka = own_kafka.parts["kafka"]
-    pid = relay.running.pid
     kafka.stop()
     kafka.start(print)
     one = intent(40)
     with room.following(JOURNAL) as journal:
         with room.transaction() as write:
             write(*action_route(one), one)
-        journal.until(lambda _: bool(journal.events(ActionIntended)), "the action after the restart")
+
+        def carried(_: list[Message]) -> bool:
+            # Kept away for a whole session, its client may be fenced by its own rejoining: it ends to be started again.
+            if (code := relay.running.poll()) is not None:
+                assert code == EXIT_FENCED, relay.tail()
+                relay.start(ready=False)
+            return bool(journal.events(ActionIntended))
+
+        journal.until(carried, "the action after the restart", 60)
     relay.wait_ready()
-    assert relay.running.pid == pid
 
 
 def test_an_idle_relay_never_commits_beyond_the_end(room: Room, relay: Process) -> None:
