@@ -32,9 +32,8 @@ def children(settings: Settings, config: Path | None) -> list[Child]:
     """Return every process of ours, deciders once a slot, with what it needs to read the same settings as we do."""
     env = _environment(settings, config)
     base = (sys.executable, "-m", "recovery")
-    deciders = [
-        Child(f"decide-{slot}", (*base, "decide", "--slot", str(slot)), env) for slot in range(settings.decide.slots)
-    ]
+    slots = [("decide", slot) for slot in range(settings.decide.slots)] + [("nodes", 0)]
+    deciders = [Child(f"{name}-{slot}", (*base, name, "--slot", str(slot)), env) for name, slot in slots]
     return [*(Child(name, (*base, name), env) for name in SINGLE), *deciders]
 
 

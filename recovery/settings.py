@@ -15,6 +15,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from recovery.node_queries import NODE_QUERIES, NodeQuery
 from recovery.settings_layers import Layer, SettingsError, config_file, endpoints_layer, environment_layer, file_layer
 
 __all__ = ["Settings", "SettingsError", "load_settings"]
@@ -49,6 +50,20 @@ def _known_zone(value: str) -> str:
     if value and value not in available_timezones():
         raise ValueError("must be the name of a time zone, such as UTC or Europe/Berlin")
     return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return value
+
+
+def _distinct(queries: tuple[NodeQuery, ...]) -> tuple[NodeQuery, ...]:
+    names = [query.name for query in queries]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"must have a name each; twice there is {', '.join(twice)}")
+    return queries
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
@@ -154,6 +169,24 @@ class WatchSettings(Section):
     )
 
 
+class NodesSettings(Section):
+    """What the nodes themselves say: their kernel and system logs, and their metrics."""
+
+    log_paths: Annotated[tuple[Annotated[str, AfterValidator(_absolute)], ...], BeforeValidator(_split)] = Field(
+        default=(),
+        description="Kernel and syslog files that watch can read, such as /var/log/nodes/{node}/kern.log. {node} is the"
+        " node as Slurm names it; a path without it is a file in which each line names its host. * is allowed.",
+    )
+    log_poll_s: Seconds = Field(default=0.5, description="Seconds between two looks at the node logs.")
+    prometheus_url: HttpUrl | None = Field(
+        default=None, description="Base of a Prometheus that has the nodes' metrics; none: nobody is asked."
+    )
+    metrics_period_s: Seconds = Field(default=15, description="Seconds between two evaluations of each query.")
+    queries: Annotated[tuple[NodeQuery, ...], AfterValidator(_distinct)] = Field(
+        default=NODE_QUERIES, description="What to ask Prometheus; giving any replaces these."
+    )
+
+
 class GatewaySettings(Section):
     """Where the HTTP interface listens."""
 
@@ -204,6 +237,7 @@ class Settings(Section):
     sac: SacSettings = SacSettings()
     watchdog: WatchdogSettings = WatchdogSettings()
     watch: WatchSettings = WatchSettings()
+    nodes: NodesSettings = NodesSettings()
     gateway: GatewaySettings = GatewaySettings()
     decide: DecideSettings = DecideSettings()
     ask: AskSettings = AskSettings()

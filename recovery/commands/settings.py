@@ -51,6 +51,10 @@ def _keys(model: "BaseModel") -> list[str]:
 
 def _toml(value: object) -> str:
     """Return a value as TOML, which for these types is JSON."""
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return f"{{{', '.join(f'{name} = {_toml(one)}' for name, one in value)}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(one) for one in value)}]"
     return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)

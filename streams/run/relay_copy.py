@@ -1,4 +1,4 @@
-"""What the relay writes: copies of intents and requests, and timers that fired."""
+"""What the relay writes: copies of intents and requests, what other deciders concluded, and timers that fired."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from schemas.codec import FINGERPRINT, Codec, Headers
-from schemas.decisions import TimerSet, timer_key
-from schemas.facts import ActionEnded, ActionIntended, ActionRefused, TimerFired, job_of
+from schemas.decisions import FactParked, TimerSet, timer_key
+from schemas.facts import ActionEnded, ActionIntended, ActionRefused, NodeFaultReported, TimerFired, job_of
 from schemas.identity import Position, derived_id
+from schemas.nodes import NodeFaultTold
 from schemas.topics import JOURNAL, REQUESTS, event_types
 from streams.records import Incoming, Outgoing
 
@@ -28,6 +29,29 @@ def action_fact(codec: Codec, record: Incoming) -> Outgoing:
     fact = replace(event, position=position)
     encoded = codec.encode(fact, source=SOURCE, time_ms=record.recorded_ms, subject=fact.attempt.key)
     return Outgoing(JOURNAL, job_of(fact).encode(), encoded.value, _kept(encoded.headers, record.headers))
+
+
+def node_fault_fact(codec: Codec, record: Incoming) -> Outgoing | None:
+    """What the node decider tells an attempt, as a fact of that attempt's job; None for what concerns no attempt.
+
+    Raises UnreadableRecord, UnknownSchema, and TypeError for an event that is none of the node decider's.
+    """
+    event = codec.decode(record.value or b"", record.headers)
+    if isinstance(event, FactParked):
+        return None
+    if not isinstance(event, NodeFaultTold):
+        raise TypeError(f"{type(event).__name__} is nothing that the node decider concludes")
+    fact = NodeFaultReported(
+        event_id=derived_id("reported", event.event_id),
+        cause=event.event_id,
+        attempt=event.attempt,
+        position=Position(f"topic:{record.topic}/{record.partition}", 0, record.offset),
+        fault=event.fault,
+        distance_ms=event.distance_ms,
+        told_ms=event.decided_ms,
+    )
+    encoded = codec.encode(fact, source=SOURCE, time_ms=record.recorded_ms, subject=fact.attempt.key)
+    return Outgoing(JOURNAL, job_of(fact).encode(), encoded.value, encoded.headers)
 
 
 def request(record: Incoming) -> Outgoing | None:

@@ -21,11 +21,11 @@ from recovery.metrics import PARKED as PARKED_METRIC
 from recovery.process import FencedError, Stop
 from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import TimerSet
-from schemas.topics import ACTIONS, DECISION_LOG, TIMERS
+from schemas.topics import ACTIONS, DECISION_LOG, NODE_DECISIONS, TIMERS
 from streams.kafka import LIBRARY_LOG, batch, is_fenced, producer
 from streams.parking import Parking
 from streams.records import Incoming, Outgoing
-from streams.run.relay_copy import SOURCE, action_fact, firing, request
+from streams.run.relay_copy import SOURCE, action_fact, firing, node_fault_fact, request
 from streams.run.relay_timers import Timers
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ class Relay:
     def run(self) -> None:
         """Relay until `stop`. Raises FencedError, DeliveryFailed, ParkingFull, UnknownSchema, KafkaException."""
         self._consumer.subscribe(
-            [ACTIONS.name, DECISION_LOG.name, TIMERS.name],
+            [ACTIONS.name, DECISION_LOG.name, NODE_DECISIONS.name, TIMERS.name],
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,
@@ -142,7 +142,8 @@ class Relay:
             copy = request(record)
         else:
             try:
-                copy = action_fact(self._codec, record)
+                carry = node_fault_fact if record.topic == NODE_DECISIONS.name else action_fact
+                copy = carry(self._codec, record)
             except UnknownSchema:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked

@@ -19,7 +19,7 @@ import httpx
 import structlog
 
 from recovery.metrics import counter
-from recovery.settings import NodeQuery
+from recovery.node_queries import NodeQuery
 from schemas.bookkeeping import SourceRead
 from schemas.facts import Evidence, NodeFault
 from schemas.identity import Position, derived_id

@@ -24,7 +24,7 @@ from recovery.topics import TopicsError, check_topics
 from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec
 from schemas.registry import RegistryError, RegistryIds
-from schemas.topics import JOBS, JOURNAL, PARKED, POSITIONS, REQUESTS, Topic
+from schemas.topics import JOBS, JOURNAL, NODES, PARKED, POSITIONS, REQUESTS, Topic
 from streams.kafka import KafkaUnavailable
 from streams.sources.files import FileState
 from streams.watch.answers import Questions, answer
@@ -32,6 +32,7 @@ from streams.watch.claims import Claim
 from streams.watch.events import source_of
 from streams.watch.examples import load_matcher
 from streams.watch.jobs import Jobs, read_positions
+from streams.watch.nodes import NodeWatch
 from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
 from streams.watch.source import Reading, Source
@@ -40,7 +41,7 @@ from streams.watch.throttle import Throttle
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-TOPICS = (JOURNAL, JOBS, POSITIONS, REQUESTS, PARKED)
+TOPICS = (JOURNAL, JOBS, NODES, POSITIONS, REQUESTS, PARKED)
 RETRY_S = (0.5, 1, 2, 5, 10)
 # A finished attempt's files are followed for this long after we saw its end: launchers write last words late.
 LINGER_MS = 120_000
@@ -87,8 +88,8 @@ def _body(context: ProcessContext) -> None:
         questions = _retried(context, "Kafka", lambda: Questions(bootstrap, codec))
         if questions is None:
             return
-        with closing(questions):
-            _Watch(context, jobs, questions, Publisher(bootstrap, codec), reading, positions).follow()
+        with closing(questions), closing(NodeWatch(settings, matcher, reading.zone, positions)) as nodes:
+            _Watch(context, jobs, questions, nodes, Publisher(bootstrap, codec), reading, positions).follow()
 
 
 def _checked(bootstrap: str) -> tuple[Topic, ...]:
@@ -120,6 +121,7 @@ class _Watch:
         context: ProcessContext,
         jobs: Jobs,
         questions: Questions,
+        nodes: NodeWatch,
         publisher: Publisher,
         reading: Reading,
         positions: dict[str, SourceRead],
@@ -127,6 +129,7 @@ class _Watch:
         self._context = context
         self._jobs = jobs
         self._questions = questions
+        self._nodes = nodes
         self._publisher = publisher
         self._reading = reading
         self._positions = positions
@@ -162,6 +165,8 @@ class _Watch:
                 for event in source.turn(_now_ms(), claim):
                     self._publisher.write(event)
                 self._report(path, source)
+        for fact in self._nodes.turn(_now_ms()):
+            self._publisher.write_of_node(fact)
         self._answer()
         more = any(source.more for source in self._sources.values())
         if now_ms - self._positions_ms >= POSITION_MS:
@@ -228,6 +233,8 @@ class _Watch:
             position = source.position(now_ms)
             self._publisher.write_position(position)
             self._positions[position.source] = position
+        for position in self._nodes.moved(now_ms):
+            self._publisher.write_position(position)
         self._positions_ms = now_ms
         return True
 

@@ -14,8 +14,9 @@ from recovery.metrics import FACTS_WRITTEN, PARKED
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.codec import Codec
 from schemas.facts import OutputChecked, SignatureMatched
+from schemas.nodes import NodeFaultSeen
 from schemas.topics import PARKED as PARKED_TOPIC
-from schemas.topics import POSITIONS, fact_route
+from schemas.topics import POSITIONS, fact_route, node_fact_route
 from streams.kafka import producer, send
 from streams.watch.events import LineFact
 
@@ -53,6 +54,19 @@ class Publisher:
         encoded = self._codec.encode(event, source=CE_SOURCE, time_ms=_time_of(event), subject=event.attempt.key)
         send(self._producer, topic, key, encoded, self._delivered)
         FACTS_WRITTEN.labels(type(event).__name__).inc()
+
+    def write_of_node(self, fact: NodeFaultSeen) -> None:
+        """Give what a node said to Kafka: for the node decider, since nobody here knows whom it concerns."""
+        topic, key = node_fact_route(fact)
+        time_ms = fact.fault.evidence.read_ms
+        send(
+            self._producer,
+            topic,
+            key,
+            self._codec.encode(fact, source=CE_SOURCE, time_ms=time_ms, subject=key),
+            self._delivered,
+        )
+        FACTS_WRITTEN.labels(type(fact).__name__).inc()
 
     def delivered(self, timeout_s: float) -> bool:
         """Whether everything written so far is in Kafka, waiting up to `timeout_s` seconds. Raises KafkaException."""

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from recovery.cli import app
 from recovery.settings import load_settings
 
-COMMANDS = ("watch", "decide", "ask", "relay", "project", "gateway", "sac", "watchdog", "up", "down", "status")
+COMMANDS = ("watch", "decide", "nodes", "ask", "relay", "project", "gateway", "sac", "watchdog", "up", "down", "status")
 ROOMS = ("streams", "projections", "gateway", "sac", "schemas", "infra", "pydantic", "confluent_kafka", "rich")
 
 

@@ -105,7 +105,7 @@ def test_every_process_gets_the_same_settings_and_deciders_a_slot_each(tmp_path:
     config = tmp_path / "mine.toml"
     config.touch()
     started = children(load_settings(config, environment), config)
-    assert {"watch", "ask", "relay", "project", "gateway", "sac", "watchdog", "decide-0", "decide-1"} == {
+    assert {"watch", "ask", "relay", "project", "gateway", "sac", "watchdog", "decide-0", "decide-1", "nodes-0"} == {
         child.name for child in started
     }
     for child in started:

@@ -1,0 +1,169 @@
+"""Kernel and system logs of nodes: which lines become facts, of which node, and that none is read twice or skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from schemas.bookkeeping import SourceRead
+from schemas.nodes import NodeFaultSeen
+from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
+from streams.watch.node_lines import OLDEST_MS, NodeLines, Where, host_of, node_name
+from streams.watch.node_logs import DISCOVER_MS, NodeLogs, node_in
+from tests.watch.parts import T0, matcher
+
+XID = "Aug  1 10:00:05 node2 kernel: [81.2] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
+OOM = "Aug  1 10:00:06 node2 kernel: Out of memory: Killed process 8156 (python3) total-vm:123kB\n"
+QUIET = "Aug  1 10:00:01 node2 kernel: usb 1-1: new high-speed USB device\n"
+XID_MS = int(datetime(2026, 8, 1, 10, 0, 5, tzinfo=UTC).timestamp() * 1000)
+
+
+def lines() -> NodeLines:
+    return NodeLines(matcher(), "local", UTC)
+
+
+class Site:
+    """Node logs in a folder, read by one watch after another."""
+
+    def __init__(self, folder: Path, pattern: str = "{node}/kern.log") -> None:
+        self.folder = folder
+        self.pattern = f"{folder}/{pattern}"
+        self.positions: dict[str, SourceRead] = {}
+        self.now_ms = T0 + 10_000
+        self.logs = self.start()
+
+    def start(self) -> NodeLogs:
+        return NodeLogs((self.pattern,), 0.5, lines(), self.positions)
+
+    def restart(self) -> None:
+        self.note()
+        self.logs.close()
+        self.logs = self.start()
+
+    def note(self) -> None:
+        self.positions |= {one.source: one for one in self.logs.moved(self.now_ms)}
+
+    def append(self, path: str, *text: str) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as log:
+            log.writelines(text)
+
+    def turn(self, pass_ms: int = 1_000) -> list[NodeFaultSeen]:
+        self.now_ms += pass_ms
+        return list(self.logs.turn(self.now_ms))
+
+
+def names(facts: Sequence[NodeFaultSeen]) -> list[tuple[str, str]]:
+    return [(fact.fault.node, fact.fault.signature) for fact in facts]
+
+
+def test_a_fault_in_a_nodes_log_is_the_nodes_and_says_where_it_stands(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", QUIET, XID)
+    site.append("node1/kern.log", QUIET)
+    [fact] = site.turn()
+    fault = fact.fault
+    assert (fault.cluster, fault.node, fault.witness) == ("local", "node2", Witness.NODE_LOG)
+    assert (fault.fault_class, fault.scope) == (FaultClass.GPU_HARDWARE, Scope.NODE)
+    assert fault.remedy is Remedy.RESTART_EXCLUDING_NODE
+    evidence = fault.evidence
+    assert (evidence.file, evidence.line_no) == (str(tmp_path / "node2/kern.log"), 2)
+    assert (evidence.offset, evidence.line_ms, evidence.node) == (len(QUIET), XID_MS, "node2")
+    assert fault.at_ms == XID_MS
+    assert (fact.position.source, fact.position.offset) == (f"file:{tmp_path}/node2/kern.log", len(QUIET))
+
+
+def test_reading_goes_on_after_a_restart_and_a_line_read_again_has_its_identity(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", XID)
+    [first] = site.turn()
+    site.logs.close()
+    site.logs = site.start()  # killed before it wrote how far it had read
+    [again] = site.turn()
+    assert (again.event_id, again.position) == (first.event_id, first.position)
+    site.restart()
+    assert site.turn() == []
+    site.append("node2/kern.log", OOM)
+    assert names(site.turn()) == [("node2", "host-oom")]
+
+
+def test_a_log_that_appears_later_is_found(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    assert site.turn() == []
+    site.append("node3/kern.log", XID.replace("node2", "node3"))
+    assert names(site.turn(DISCOVER_MS)) == [("node3", "xid-off-the-bus")]
+
+
+def test_in_a_file_of_many_nodes_each_line_names_its_own(tmp_path: Path) -> None:
+    site = Site(tmp_path, "all.log")
+    site.append("all.log", XID, XID.replace("node2", "node3.cluster.lan"), XID.replace("Aug  1 10:00:05 node2 ", ""))
+    assert names(site.turn()) == [("node2", "xid-off-the-bus"), ("node3", "xid-off-the-bus")]
+
+
+def test_what_a_node_can_not_witness_is_left_to_the_jobs_own_output() -> None:
+    said = [
+        "Aug  1 10:00:05 node2 cron[8]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 336.00 MiB.",
+        "Aug  1 10:00:05 node2 python[8]: ModuleNotFoundError: No module named 'x'",
+        "Aug  1 10:00:05 node2 kernel: NVRM: Xid (PCI:0000:9b:00): 63, Row Remapper: New row marked for remapping",
+        "Aug  1 10:00:05 node2 slurmd[8]: srun: error: node7: task 0: Out Of Memory",
+    ]
+    text = "".join(f"{line}\n" for line in said).encode()
+    assert names(list(lines().faults(text, b"", Where("file:x", 0, 0, 0, XID_MS, "node2")))) == []
+
+
+def test_what_is_too_old_when_it_is_read_concerns_nobody() -> None:
+    for age_ms, kept in ((OLDEST_MS - 1_000, 1), (OLDEST_MS + 1_000, 0)):
+        where = Where("file:x", 0, 0, 0, XID_MS + age_ms, "node2")
+        assert len(list(lines().faults(XID.encode(), b"", where))) == kept
+
+
+def test_a_flood_of_one_nodes_lines_is_kept_small_and_hides_no_other_node() -> None:
+    own = lines()
+    flood = list(own.faults(XID.encode() * 5_000, b"", Where("file:x", 0, 0, 0, XID_MS, None)))
+    assert 0 < len(flood) <= 64
+    other = XID.replace("node2", "node3").encode()
+    assert names(list(own.faults(other, b"", Where("file:x", 0, 9**9, 0, XID_MS, None)))) == [
+        ("node3", "xid-off-the-bus")
+    ]
+
+
+def test_secrets_are_masked_and_a_fault_without_a_host_is_counted() -> None:
+    own = lines()
+    text = f"{XID.strip()} token=hf_abcdefghijklmnopqrstuvwx\n".encode()
+    [fact] = own.faults(text, b"", Where("file:x", 0, 0, 0, XID_MS, None))
+    assert "hf_abc" not in fact.fault.evidence.text
+    assert list(own.faults(b"NVRM: Xid (PCI:0000:06:00): 79, x\n", b"", Where("file:x", 0, 0, 0, XID_MS, None))) == []
+    assert own.unplaced == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        (b"Aug  1 10:00:05 node2 kernel: x", "node2"),
+        (b"<4>Aug 11 10:00:05 node2.hpc.example.org kernel: x", "node2"),
+        (b"2026-08-01T10:00:05.123456+02:00 gpu-17 kernel: x", "gpu-17"),
+        (b"<6>1 2026-08-01T10:00:05Z gpu-17 kernel - - - x", "gpu-17"),
+        (b"Aug  1 10:00:05 10.2.3.4 kernel: x", "10.2.3.4"),
+        (b"[   81.2] NVRM: Xid", None),
+        (b"", None),
+    ],
+)
+def test_the_host_of_a_syslog_line(line: bytes, host: str | None) -> None:
+    assert host_of(line) == host
+
+
+def test_the_node_of_a_path_and_of_a_label() -> None:
+    assert node_in("/var/log/{node}/kern.log", "/var/log/node2/kern.log") == "node2"
+    assert node_in("/logs/{node}/{node}.*.log", "/logs/a/a.kern.log") == "a"
+    assert node_in("/logs/{node}/{node}.*.log", "/logs/a/b.kern.log") == ""
+    assert node_in("/var/log/all.log", "/var/log/all.log") is None
+    assert [node_name(text) for text in ("node2:9400", "node2.lan:9400", "10.0.0.2:9100", "")] == [
+        "node2",
+        "node2",
+        "10.0.0.2",
+        "",
+    ]
