@@ -22,7 +22,8 @@ from streams.watch.claims import Claim, claims_of
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import Packs, load_packs
-from streams.watch.source import Reading, Source
+from streams.watch.source import Source
+from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
 
 MEGABYTES = 64

@@ -24,6 +24,7 @@ LineFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoa
 
 # A line may give one fact of each kind; the ordinal keeps their positions apart.
 _FAULT, _PROGRESS, _SAVED, _LOADED, _PHASE = range(5)
+_KINDS = 5
 
 
 def source_of(path: str) -> str:
@@ -33,7 +34,11 @@ def source_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something, and where and when it was read."""
+    """A line that says something, and where and when it was read.
+
+    `source` is empty for the file `path` itself. `index` tells apart lines at one offset. `identity`: what names the
+    line in a store, whose offsets are times.
+    """
 
     path: str
     epoch: int
@@ -42,12 +47,22 @@ class Line:
     line_ms: int | None
     read_ms: int
     found: Found
+    source: str = ""
+    index: int = 0
+    identity: str = ""
+
+    @property
+    def source_name(self) -> str:
+        """The source in positions."""
+        return self.source or source_of(self.path)
 
     def position(self, ordinal: int) -> Position:
-        return Position(source_of(self.path), self.epoch, self.offset, ordinal)
+        return Position(self.source_name, self.epoch, self.offset, self.index * _KINDS + ordinal)
 
     def event_id(self, attempt: AttemptId, ordinal: int) -> str:
-        return derived_id("watch", attempt.key, source_of(self.path), self.epoch, self.offset, ordinal)
+        if self.identity:
+            return derived_id("watch", attempt.key, self.source_name, self.epoch, self.identity, ordinal)
+        return derived_id("watch", attempt.key, self.source_name, self.epoch, self.offset, ordinal)
 
 
 def fault_fact(line: Line, attempt: AttemptId, fault: Fault, origin: Origin) -> SignatureMatched:
@@ -144,9 +159,9 @@ def phase_fact(line: Line, attempt: AttemptId, phase: Phase) -> PhaseEntered:
 
 def parked_line(line: Line, reason: str, now_ms: int) -> RecordParked:
     """A line that no attempt can be given: kept with the reason, secrets masked."""
-    source = source_of(line.path)
+    source = line.source_name
     return RecordParked(
-        event_id=derived_id("watch", "parked", source, line.epoch, line.offset),
+        event_id=derived_id("watch", "parked", source, line.epoch, line.identity or line.offset),
         cause="",
         topic=source,
         partition=line.epoch,

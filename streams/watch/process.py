@@ -35,7 +35,8 @@ from streams.watch.jobs import Jobs, read_positions
 from streams.watch.nodes import NodeWatch
 from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
-from streams.watch.source import Reading, Source
+from streams.watch.source import Source
+from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
 
 log = structlog.get_logger(__name__)

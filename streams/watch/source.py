@@ -9,36 +9,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import tzinfo
-
-import structlog
+from dataclasses import dataclass
 
 from schemas.bookkeeping import RecordParked, SourceRead
-from schemas.identity import AttemptId, derived_id
+from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
 from streams.watch.claims import Claim
-from streams.watch.events import (
-    Line,
-    LineFact,
-    fault_fact,
-    loaded_fact,
-    parked_line,
-    phase_fact,
-    progress_fact,
-    saved_fact,
-    source_of,
-)
-from streams.watch.matcher import Matcher
+from streams.watch.events import Line, LineFact, parked_line, source_of
 from streams.watch.neighbours import NEAR_BYTES, Neighbours, first_stamp, last_stamp
-from streams.watch.origin import origin_of
 from streams.watch.ownership import Owner, Wait, Written, owner_of
-from streams.watch.progress import Checkpoint
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
-from streams.watch.throttle import Throttle
-
-log = structlog.get_logger(__name__)
+from streams.watch.telling import Reading, Teller
 
 # A file that begins anew may be a new attempt's, which the scheduler's observer tells within this time.
 SETTLE_MS = 3_000
@@ -48,17 +30,6 @@ QUIET_MS = 2_000
 BLOCKS_A_TURN = 16
 # Parked lines in a row, after which the next ones would say nothing new.
 MOST_PARKED = 100
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What is the same for all sources."""
-
-    matcher: Matcher
-    throttle: Throttle
-    zone: tzinfo | None
-    skew_ms: int
-    hold_ms: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +55,7 @@ class Source:
         self._pending: deque[_Pending] = deque()
         self._epoch_since_ms: int | None = None
         self._tail = b""
-        self._steps: dict[AttemptId, int] = {}
+        self._teller = Teller(reading)
         self.more = False
         """Whether there is more to read at once."""
         self.waiting = ""
@@ -185,7 +156,7 @@ class Source:
             self._pending.popleft()
             if isinstance(verdict, Owner):
                 self._parked_in_a_row = 0
-                yield from self._facts(pending.line, verdict.attempt, claim)
+                yield from self._teller.facts(pending.line, claim.writer(verdict.attempt))
             else:
                 self._parked_in_a_row += 1
                 if self._parked_in_a_row <= MOST_PARKED:
@@ -211,33 +182,6 @@ class Source:
             read_ms=line.read_ms,
             new_epoch=since_ms is not None and now_ms - since_ms < SETTLE_MS,
         )
-
-    def _facts(self, line: Line, attempt: AttemptId, claim: Claim) -> Iterator[LineFact]:
-        found, writer, throttle = line.found, claim.writer(attempt), self._reading.throttle
-        at_ms = line.read_ms if line.line_ms is None else line.line_ms
-        if found.fault is not None:
-            origin = origin_of(found.line, writer.nodes)
-            if found.fault.node in writer.nodes:
-                origin = replace(origin, node=found.fault.node)
-            if throttle.keeps_fault(attempt, found.fault.signature.id, origin.node, origin.rank, at_ms):
-                yield fault_fact(line, attempt, found.fault, origin)
-        if found.progress is not None:
-            self._steps[attempt] = found.progress.step
-            if throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
-                yield progress_fact(line, attempt, found.progress)
-        if found.saved is not None and (step := self._step_of(found.saved, attempt)) is not None:
-            yield saved_fact(line, attempt, found.saved, step)
-        if found.loaded is not None and (step := self._step_of(found.loaded, attempt)) is not None:
-            yield loaded_fact(line, attempt, found.loaded, step)
-        if found.phase is not None and throttle.keeps_fault(attempt, found.phase, None, None, at_ms):
-            yield phase_fact(line, attempt, found.phase)
-
-    def _step_of(self, checkpoint: Checkpoint, attempt: AttemptId) -> int | None:
-        """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""
-        step = self._steps.get(attempt) if checkpoint.step is None else checkpoint.step
-        if step is None:
-            log.warning("checkpoint of unknown step", path=self.path, attempt=attempt.key, next="not recorded")
-        return step
 
 
 def _place(position: SourceRead) -> Place:

@@ -17,7 +17,8 @@ from streams.watch.events import LineFact
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import load_packs
-from streams.watch.source import Reading, Source
+from streams.watch.source import Source
+from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
 
 T0 = 1_785_578_400_000

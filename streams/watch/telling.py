@@ -1,0 +1,83 @@
+"""What a line whose owner is known is told as: its facts, throttled, with its origin and its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+import structlog
+
+from schemas.identity import AttemptId
+from streams.watch.claims import Writer
+from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
+from streams.watch.matcher import Matcher
+from streams.watch.origin import Origin, origin_of
+from streams.watch.progress import Checkpoint
+from streams.watch.throttle import Throttle
+
+log = structlog.get_logger(__name__)
+
+NOT_SAID = Origin(None, None)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is the same for all sources."""
+
+    matcher: Matcher
+    throttle: Throttle
+    zone: tzinfo | None
+    skew_ms: int
+    hold_ms: int
+
+
+class Teller:
+    """Tells the lines of one source. It remembers the last step of each attempt."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._throttle = reading.throttle
+        self._steps: dict[AttemptId, int] = {}
+
+    def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
+        """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
+        found, attempt = line.found, writer.attempt
+        at_ms = line.read_ms if line.line_ms is None else line.line_ms
+        if found.fault is not None:
+            origin = _origin(line, writer, said)
+            if self._throttle.keeps_fault(attempt, found.fault.signature.id, origin.node, origin.rank, at_ms):
+                yield fault_fact(line, attempt, found.fault, origin)
+        if found.progress is not None:
+            self._steps[attempt] = found.progress.step
+            if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
+                yield progress_fact(line, attempt, found.progress)
+        if found.saved is not None and (step := self._step_of(found.saved, line, attempt)) is not None:
+            yield saved_fact(line, attempt, found.saved, step)
+        if found.loaded is not None and (step := self._step_of(found.loaded, line, attempt)) is not None:
+            yield loaded_fact(line, attempt, found.loaded, step)
+        if found.phase is not None and self._throttle.keeps_fault(attempt, found.phase, None, None, at_ms):
+            yield phase_fact(line, attempt, found.phase)
+
+    def forget(self, kept: set[AttemptId]) -> None:
+        """Forget all attempts but these."""
+        self._steps = {attempt: step for attempt, step in self._steps.items() if attempt in kept}
+
+    def _step_of(self, checkpoint: Checkpoint, line: Line, attempt: AttemptId) -> int | None:
+        """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""
+        step = self._steps.get(attempt) if checkpoint.step is None else checkpoint.step
+        if step is None:
+            log.warning("checkpoint of unknown step", path=line.path, attempt=attempt.key, next="not recorded")
+        return step
+
+
+def _origin(line: Line, writer: Writer, said: Origin) -> Origin:
+    """Who printed the line: by what its fault says, by its prefix, else by its labels. Only allocated nodes count."""
+    origin = origin_of(line.found.line, writer.nodes)
+    fault = line.found.fault
+    if fault is not None and fault.node in writer.nodes:
+        origin = replace(origin, node=fault.node)
+    if origin.node is None and said.node is not None:
+        short = {name.partition(".")[0]: name for name in writer.nodes}
+        named = said.node if said.node in writer.nodes else short.get(said.node.partition(".")[0])
+        origin = replace(origin, node=named)
+    return origin if origin.rank is not None else replace(origin, rank=said.rank)
