@@ -16,6 +16,7 @@ from sac.slurm.commands import SlurmCommands
 from sac.view import TOPICS, KafkaView
 from sac.writers import ActionWriter, FactWriter
 from schemas.codec import Codec
+from schemas.policy import DEFAULT_POLICY
 from schemas.registry import RegistryIds
 from schemas.topics import FLEET, JOURNAL, SAC_LEASE
 
@@ -55,6 +56,7 @@ def _lead(context: ProcessContext, lease: Lease, codec: Codec) -> None:
     actions = ActionWriter(bootstrap, codec, cluster, view.known.action)  # fences whoever led before
     controller = Controller(settings, commands, view, facts, Actor(commands, actions))
     try:
+        facts.documented(DEFAULT_POLICY)
         view.read_to_stable_end(60.0)
         actions.start_after(view.known.last_action_ms)
         controller.start()

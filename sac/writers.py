@@ -14,11 +14,12 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from recovery.metrics import FACTS_WRITTEN
 from recovery.process import FencedError
 from sac.act import Record
-from schemas.bookkeeping import ClusterSeen
+from schemas.bookkeeping import ClusterSeen, PolicyPublished
 from schemas.codec import Codec
 from schemas.facts import JobObserved
-from schemas.identity import Position
-from schemas.topics import FLEET, action_route, fact_route
+from schemas.identity import Position, derived_id
+from schemas.policy import Policy
+from schemas.topics import FLEET, POLICIES, action_route, fact_route
 from streams.kafka import producer, send
 
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -47,6 +48,19 @@ class FactWriter:
     def seen(self, heartbeat: ClusterSeen) -> None:
         self._send(FLEET, heartbeat.cluster, heartbeat, heartbeat.seen_ms)
 
+    def documented(self, policy: Policy) -> None:
+        """Publish a policy's document before an observation is stamped with its digest.
+
+        The shipped default changes with the code, and history must be decided with the default of its day. Repeating
+        it writes the same record under the same key. Raises WriteFailed.
+        """
+        digest = policy.digest()
+        event = PolicyPublished(derived_id("policy", digest), "", digest, 0, policy.document())
+        self._send(POLICIES, digest, event, 0)
+        if self._producer.flush(REQUEST_TIMEOUT_S):
+            raise WriteFailed(f"{POLICIES.name} did not take the policy's document within {REQUEST_TIMEOUT_S:g} s")
+        self.check()
+
     def check(self) -> None:
         """Raise WriteFailed if a record was lost."""
         self._producer.poll(0)
@@ -56,7 +70,7 @@ class FactWriter:
     def close(self) -> None:
         self._producer.flush(REQUEST_TIMEOUT_S)
 
-    def _send(self, topic: Any, key: str, event: JobObserved | ClusterSeen, time_ms: int) -> None:
+    def _send(self, topic: Any, key: str, event: JobObserved | ClusterSeen | PolicyPublished, time_ms: int) -> None:
         encoded = self._codec.encode(event, source=self._source, time_ms=time_ms, subject=key)
         send(self._producer, topic, key, encoded, self._delivered)
         FACTS_WRITTEN.labels(type(event).__name__).inc()
