@@ -72,6 +72,7 @@ PostgresUrl = Annotated[str, AfterValidator(_prefixed("postgresql+psycopg://"))]
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Wait = Annotated[float, Field(ge=0, le=86_400)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 
 
@@ -151,6 +152,62 @@ class WatchdogSettings(Section):
     tick_s: Seconds = Field(default=5, description="Seconds between two looks at the scheduler.")
 
 
+class LabelSettings(Section):
+    """What a collector calls the labels of a line; dotted where nested; empty: it gives none."""
+
+    cluster: str = Field(default="", description="The one cluster whose job ids its lines carry; empty: slurm.cluster.")
+    job_id_field: str = Field(default="job_id", description="Label with the job id, raw or as 123_4.")
+    filename_field: str = Field(default="filename", description="Label with the path of the file, as Slurm names it.")
+    attempt_field: str = Field(default="slurm_job_attempt", description="Label with Slurm's restart count.")
+    node_field: str = Field(
+        default="node",
+        description="Label with the node that printed the line; leave it empty where it names the collector's host.",
+    )
+    rank_field: str = Field(default="rank", description="Label with the rank that printed the line.")
+
+
+class KafkaSourceSettings(LabelSettings):
+    """A Kafka topic of raw lines, as Vector, Fluent Bit or an OpenTelemetry collector writes them; off by default."""
+
+    topic: str = Field(default="", description="The topic; empty: none is read.")
+    bootstrap: str = Field(default="", description="Brokers of the collector's Kafka; empty: those of [kafka].")
+    message_field: str = Field(default="message", description="Field with the text; Fluent Bit calls it log.")
+    timestamp_field: str = Field(default="timestamp", description="Field with the time; Fluent Bit: @timestamp.")
+    delay_s: Wait = Field(default=60, description="Seconds by which output may reach the topic late.")
+
+
+class HttpSourceSettings(LabelSettings):
+    """What log stores have in common."""
+
+    url: HttpUrl | None = Field(default=None, description="Base address, user:password@ allowed; none: it is off.")
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")] = Field(
+        default="main", description="The store's name in positions; another name is read from the start."
+    )
+    token_file: Folder | None = Field(default=None, description="File with a bearer token; none: no token is sent.")
+    tenant: str = Field(default="", description="Tenant to read; empty: none is named.")
+    settle_s: Wait = Field(
+        default=2, description="Seconds that lines are waited for, so that those of several collectors come in order."
+    )
+    delay_s: Wait = Field(
+        default=60, description="The query delay: seconds after which no more lines of a moment are expected."
+    )
+    poll_s: Seconds = Field(default=1, description="Seconds between two looks at a store that had nothing new.")
+
+
+class VictoriaLogsSettings(HttpSourceSettings):
+    """A VictoriaLogs that has the lines of jobs; off by default. A tenant is account:project."""
+
+    search: str = Field(default="job_id:*", min_length=1, description="LogsQL filter that all lines of jobs match.")
+
+
+class LokiSettings(HttpSourceSettings):
+    """A Loki that has the lines of jobs; off by default."""
+
+    search: str = Field(
+        default='{job_id=~".+"}', min_length=1, description="Stream selector that all lines of jobs match."
+    )
+
+
 class WatchSettings(Section):
     """How job output is read."""
 
@@ -167,6 +224,17 @@ class WatchSettings(Section):
     hold_back_s: Seconds = Field(
         default=60, description="Seconds that a line waits for the news whose it is, before it is parked."
     )
+    missing_after_s: Seconds = Field(
+        default=120,
+        description="Seconds after which output of a running attempt that can't be read (absent, denied, its source"
+        " down, labels off) is an alarm.",
+    )
+    unknown_after_s: Seconds = Field(
+        default=600, description="Seconds of growing output without a known line of progress, after which it is an alarm."
+    )
+    kafka: KafkaSourceSettings = KafkaSourceSettings()
+    victorialogs: VictoriaLogsSettings = VictoriaLogsSettings()
+    loki: LokiSettings = LokiSettings()
 
 
 class NodesSettings(Section):
@@ -264,26 +332,41 @@ def load_settings(config: Path | None = None, environment: Mapping[str, str] | N
 def _nested(given: Layer) -> dict[str, object]:
     tree: dict[str, object] = {}
     for key, entry in given.items():
-        section, _, name = key.partition(".")
-        if not name:
-            tree[section] = entry.value
-            continue
-        table = tree.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise SettingsError(f"{given[section].origin}: {section} must be a table, [{section}], not {table!r}")
+        *sections, name = key.split(".")
+        table = tree
+        for depth, section in enumerate(sections, start=1):
+            inner = table.setdefault(section, {})
+            if not isinstance(inner, dict):
+                path = ".".join(sections[:depth])
+                origin = given[path].origin if path in given else entry.origin
+                raise SettingsError(f"{origin}: {path} must be a table, [{path}], not {inner!r}")
+            table = inner
         table[name] = entry.value
     return tree
 
 
+def _key_of(error: ErrorDetails) -> tuple[str, type[BaseModel]]:
+    """The key that a finding is about, and the table that it stands in."""
+    model: type[BaseModel] = Settings
+    names: list[str] = []
+    for part in error["loc"]:
+        names.append(str(part))
+        field = model.model_fields.get(str(part))
+        inner = None if field is None else field.annotation
+        if len(names) == len(error["loc"]) or not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
+    return ".".join(names), model
+
+
 def _explain(error: ErrorDetails, given: Layer) -> str:
     """Turn one finding of pydantic into a line: where, key, value, what is allowed."""
-    key = ".".join(str(part) for part in error["loc"][:2])
+    key, model = _key_of(error)
     named = (entry for name, entry in given.items() if name == key or name.startswith(f"{key}."))
     origin = next((entry.origin for entry in named), "settings")
     if error["type"] == "extra_forbidden":
         section, _, name = key.rpartition(".")
-        model = Settings.model_fields[section].annotation if section else Settings
-        allowed = ", ".join(getattr(model, "model_fields", {}))
+        allowed = ", ".join(model.model_fields)
         where = f"[{section}]" if section else "the settings"
         return f"{origin}: there is no key {name!r} in {where}; allowed: {allowed}"
     value = _PASSWORD.sub(r"\1***@", repr(error["input"]))

@@ -86,12 +86,16 @@ def file_layer(path: Path | None) -> Layer:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path} cannot be read as TOML: {error}") from error
+    return _flat("", document, str(path))
+
+
+def _flat(prefix: str, table: Mapping[str, object], origin: str) -> Layer:
     layer: Layer = {}
-    for name, value in document.items():
+    for name, value in table.items():
         if isinstance(value, dict):
-            layer |= {f"{name}.{key}": Given(inner, str(path)) for key, inner in value.items()}
+            layer |= _flat(f"{prefix}{name}.", value, origin)
         else:
-            layer[name] = Given(value, str(path))
+            layer[f"{prefix}{name}"] = Given(value, origin)
     return layer
 
 

@@ -28,9 +28,20 @@ def settings(ctx: typer.Context) -> None:
     for name in type(found).model_fields:
         section = getattr(found, name)
         if isinstance(section, BaseModel):
-            about = (type(section).__doc__ or "").strip().partition("\n")[0]
-            lines += ["", f"# {about}", f"[{name}]", *_keys(section)]
+            lines += _table(name, section)
     typer.echo("\n".join(lines))
+
+
+def _table(name: str, section: "BaseModel") -> list[str]:
+    """Return a table, and those in it."""
+    from pydantic import BaseModel
+
+    about = (type(section).__doc__ or "").strip().partition("\n")[0]
+    lines = ["", f"# {about}", f"[{name}]", *_keys(section)]
+    for key, inner in section:
+        if isinstance(inner, BaseModel):
+            lines += _table(f"{name}.{key}", inner)
+    return lines
 
 
 def _keys(model: "BaseModel") -> list[str]:
