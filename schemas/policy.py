@@ -50,14 +50,14 @@ class Policy:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
 
     def digest(self) -> str:
-        """`sha256:` and the hash of the canonical document."""
-        return "sha256:" + hashlib.sha256(self.document()).hexdigest()
+        """The name of this policy: that of its canonical document."""
+        return digest_of(self.document())
 
     @classmethod
     def parse(cls, document: bytes) -> Policy:
         """Read a policy document. Raises InvalidPolicy."""
         try:
-            body = json.loads(document)
+            body = json.loads(document, parse_constant=_no_number)
         except ValueError as error:
             raise InvalidPolicy(f"a policy is a JSON object: {error}") from error
         if not isinstance(body, dict):
@@ -80,6 +80,15 @@ class Policy:
                 f"a held attempt may wait {longest:g} s for a decision, but the watchdog releases it after"
                 f" {self.watchdog_timeout_s:g} s: raise watchdog_timeout_s or shorten the waits"
             )
+
+
+def digest_of(document: bytes) -> str:
+    """`sha256:` and the hash of a document as it was published. It stays right when later code adds fields."""
+    return "sha256:" + hashlib.sha256(document).hexdigest()
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
 
 
 DEFAULT_POLICY = Policy()

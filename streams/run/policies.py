@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from schemas.bookkeeping import PolicyPublished
 from schemas.codec import Codec
-from schemas.policy import DEFAULT_POLICY, Policy
+from schemas.policy import DEFAULT_POLICY, Policy, digest_of
 from schemas.topics import POLICIES
 from streams.kafka import TopicView, decode, reader
 
@@ -41,8 +41,7 @@ class PolicyDocuments(Mapping[str, Policy]):
             return
         event = decode(self._codec, message)
         if isinstance(event, PolicyPublished) and event.document:
-            policy = Policy.parse(event.document)
-            if policy.digest() != event.digest:
+            if digest_of(event.document) != event.digest:
                 log.error("policy document does not match its digest", digest=event.digest, next="it is not used")
                 return
-            self._documents[event.digest] = policy
+            self._documents[event.digest] = Policy.parse(event.document)
