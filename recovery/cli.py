@@ -8,6 +8,8 @@ import typer
 
 from recovery.commands import (
     demo,
+    diagnose,
+    formats,
     job,
     parked,
     policy,
@@ -16,6 +18,7 @@ from recovery.commands import (
     replay,
     schemas,
     settings,
+    signatures,
     stack,
     topics,
 )
@@ -49,6 +52,9 @@ demo.register(app)
 processes.register(app)
 parked.register(app)
 job.register(app)
+diagnose.register(app)
+signatures.register(app)
+formats.register(app)
 policy.register(app)
 topics.register(app)
 projections.register(app)

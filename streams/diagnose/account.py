@@ -33,7 +33,9 @@ MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
 NODES_BYTES = 1 << 20
 # The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
-_RATE = re.compile(rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b")
+_RATE = re.compile(
+    rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,7 @@ class Account:
         if self._kept[key] > MOST_OF_ORIGIN or len(self.faults) >= MOST_LINES:
             return
         text = kept_text(found.line, found.at)
-        evidence = Evidence(
-            self.name, offset, line_no, None, self._now_ms, node, origin.rank, text, digest_of(text)
-        )
+        evidence = Evidence(self.name, offset, line_no, None, self._now_ms, node, origin.rank, text, digest_of(text))
         signature = fault.signature
         line = Line(
             signature.id,
@@ -198,5 +198,3 @@ class Account:
 
 def _is_nan(fault: Fault | None) -> bool:
     return fault is not None and fault.signature.fault_class is FaultClass.NUMERIC_NAN
-
-

@@ -53,7 +53,7 @@ def _cut(file: BinaryIO, told: Callable[[int], None]) -> Iterator[Piece]:
         more = file.read(BLOCK_BYTES)
         data = rest + more
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        if not more or end == 0 and len(data) >= BLOCK_BYTES:
+        if not more or (end == 0 and len(data) >= BLOCK_BYTES):
             end = len(data)
         piece, rest = data[:end], data[end:]
         if piece:

@@ -123,7 +123,9 @@ def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> 
     confidence = 0.8 if finished or outlived else 0.6
     if not finished and idle_ms >= HANG_SILENCE_MS:
         said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.6
-        text = f"Step {steps.last_step} was the last, and other lines were printed for {idle_ms // 60_000} minutes more."
+        text = (
+            f"Step {steps.last_step} was the last, and other lines were printed for {idle_ms // 60_000} minutes more."
+        )
     elif len(rates) > 1 and max(rates.values()) >= SLOW_FACTOR * min(rates.values()):
         slow = max(rates, key=lambda worker: rates[worker])
         said, confidence = (FaultClass.STRAGGLER, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE), 0.6

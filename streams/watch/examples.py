@@ -39,7 +39,7 @@ def _signature_problems(signature: Signature, matcher: Matcher) -> Iterator[str]
 
 
 def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
-    parts = {"step": known.step, "saved": known.saved, "loaded": known.loaded}
+    parts = {"step": known.step, "saved": known.saved, "loaded": known.loaded, "mark": known.mark}
     for name, part in parts.items():
         for line in part.examples if part is not None else ():
             if part is not None and part.pattern.search(line.encode()) is None:

@@ -20,19 +20,34 @@ _BEFORE_NODE = re.compile(
     rb"(?:\[[^\[\]]{0,80}\]|<std(?:out|err)>|\d[\d:.,+TZ/-]*+|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
     rb"|(?:DEBUG|INFO|WARNING|WARN|ERROR)\b|[\s:>|(\[-])*+"
 )
-_RANK = re.compile(rb"(?i)(?:\[|\b)(?:rank|default|task)[ :]{0,2}(\d{1,7})\b|^\s*(\d{1,7}): |^\[\d+,(\d{1,7})\]<std")
-
-
-# Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, DeepSpeed and pdsh, Ray (an address).
-_NAME = rb"([A-Za-z][A-Za-z0-9._-]{0,62})"
-_CERTAIN = re.compile(
-    rb"(?:^|[\s:])" + _NAME + rb":\d+:\d+ \[\d+\]|\d\d:\d\d:\d\d(?:\.\d+)? " + _NAME + rb" kernel: |^\[" + _NAME + rb":\d+\] "
-    rb"| ON " + _NAME + rb" CANCELLED AT |TERMINATED ON " + _NAME + rb" AT |srun: error: " + _NAME + rb": tasks? |(?i:on node )" + _NAME + rb"\b"
-    rb"|NODELIST=" + _NAME + rb"\b|hostname=" + _NAME + rb"\b|Node failure on " + _NAME + rb"\b|pid=\d+, ip=(\d[\d.]+)\)|\s+host\s+: " + _NAME + rb"$"
-    rb"|FAILED: " + _NAME + rb" |, node " + _NAME + rb","
+_RANK = re.compile(
+    rb"(?i)(?:\[|\b)(?:rank|default)[ :]{0,2}(\d{1,7})\b|\[task (\d{1,7})\]|^\s*(\d{1,7}): |^\[\d+,(\d{1,7})\]<std"
 )
+
+
+# Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, torchrun, Ray (an address).
+_NAME = "([A-Za-z][A-Za-z0-9._-]{0,62})"
+_PLACES = (
+    r"(?:^|[\s:])NAME:\d+:\d+ \[\d+\]",
+    r"\d\d:\d\d:\d\d(?:\.\d+)? NAME kernel: ",
+    r"^\[NAME:\d+\] ",
+    r" ON NAME (?:CANCELLED )?AT ",
+    r"srun: error: NAME: tasks? ",
+    r"(?i:on node )NAME\b",
+    r"Node failure on NAME\b",
+    r"NODELIST=NAME\b",
+    r"hostname=NAME\b",
+    r"\s+host\s+: NAME$",
+    r"FAILED: NAME ",
+    r", node NAME,",
+    r"pid=\d+, ip=(\d[\d.]+)\)",
+)
+_CERTAIN = re.compile("|".join(_PLACES).replace("NAME", _NAME).encode())
 _LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*)(?:\]|:) ")
-_NO_NODE = re.compile(rb"(?i)^(?:epoch|step|iter|iteration|rank|worker|gpu|cuda|default|stage|layer|batch|error|errno|task|mlx5|eth|ib|nvme|job|fold)[_-]?\d")
+_NO_NODE = re.compile(
+    rb"(?i)^(?:epoch|step|iter|iteration|rank|worker|gpu|cuda|default|stage|layer|batch|errno|error|task|mlx5|eth|ib|nvme"
+    rb"|job|fold)[_-]?\d"
+)
 
 
 def named_nodes(line: bytes) -> list[str]:

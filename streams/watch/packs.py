@@ -22,7 +22,10 @@ SIGNATURE_KEYS = {
     *("context", "unless_context", "unless_after", "loud"),
 }
 PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase"}
-FORMAT_KEYS = {"framework", "step", "saved", "loaded", "step_examples", "saved_examples", "loaded_examples", "loss"}
+FORMAT_KEYS = {
+    *("framework", "step", "saved", "loaded", "mark", "loss"),
+    *("step_examples", "saved_examples", "loaded_examples", "mark_examples"),
+}
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
 COMMON_KEYS = {"examples", "counter_examples", "source"}
 
@@ -83,7 +86,7 @@ class FormatPart:
 
 @dataclass(frozen=True)
 class Format:
-    """How one framework prints progress and checkpoints. Groups: step (step2, step3 in further forms), total, epoch, path."""
+    """How one framework prints progress and checkpoints. Groups: step (also step2, step3), total, epoch, path."""
 
     framework: str
     step: FormatPart
@@ -97,6 +100,8 @@ class Format:
     source: str
     place: str
     """File and entry, for messages."""
+    mark: FormatPart | None = None
+    """Lines by which the framework is known although they carry no step."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Packs:
 
 
 def load_packs(folders: tuple[Path, ...] = ()) -> Packs:
-    """Read the shipped packs, then those of the given folders. Raises BadPack.
+    """Read the shipped packs, then those of the given folders (or a single file). Raises BadPack.
 
     A later signature or phase with a known id, or a later format of a known framework, replaces the earlier one.
     """
@@ -135,9 +140,9 @@ def load_packs(folders: tuple[Path, ...] = ()) -> Packs:
 def _documents(folders: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     shipped = Path(str(files("streams.watch"))) / "packs"
     for folder in (shipped, *folders):
-        if not folder.is_dir():
+        if folder.suffix != ".toml" and not folder.is_dir():
             raise BadPack(f"watch.packs names {folder}, which is no folder; create it or leave it out")
-        for path in sorted(folder.glob("*.toml")):
+        for path in [folder] if folder.suffix == ".toml" else sorted(folder.glob("*.toml")):
             try:
                 yield str(path), tomllib.loads(path.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -222,6 +227,7 @@ def _format(file: str, entry: Mapping[str, Any]) -> Format:
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
         place=read.place,
+        mark=part("mark"),
     )
 
 

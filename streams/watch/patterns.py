@@ -6,6 +6,7 @@ bytes, and is refused if either engine can't take it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ _LAUNCHER = (
     r"|\[[A-Za-z][A-Za-z0-9.-]*\] |[A-Za-z][A-Za-z0-9.-]*(?: rank \d+)?: )"
 )
 LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,4}}"
+_COUNTED_GAP = re.compile(r"(\.|\\S)\{0,\d+\}")
 FLAGS = hyperscan.HS_FLAG_MULTILINE
 
 
@@ -38,11 +40,16 @@ class Captured:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that RE2 took, and its expression for hyperscan."""
+    """A pattern that RE2 took, as it stands in the pack."""
 
-    expression: bytes
+    text: str
     groups: tuple[str, ...]
     compiled: Any = field(repr=False, compare=False)
+
+    @property
+    def expression(self) -> bytes:
+        """For hyperscan, which only finds candidates: gaps of any length cost it less than counted ones."""
+        return _COUNTED_GAP.sub(r"\1*", self.text).encode()
 
     def search(self, line: bytes) -> Captured | None:
         """Find it in one line; None where it does not match."""
@@ -71,7 +78,7 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise BadPattern(f"RE2 can't read it: {reason}") from error
-    return Pattern(text.encode(), tuple(name.decode() for name in compiled.groupindex), compiled)
+    return Pattern(text, tuple(name.decode() for name in compiled.groupindex), compiled)
 
 
 def database(expressions: list[bytes]) -> Any:

@@ -1,0 +1,154 @@
+"""A diagnosis and a detected format, as JSON for programs and as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.state import Line
+from streams.diagnose.formats import Detected
+from streams.diagnose.verdict import Diagnosis, Steps
+
+SHOWN_LINES = 5
+SHOWN_STEPS = 5
+WIDTH = 160
+
+_ACTIONS = {
+    Remedy.RESTART: "restart it from the last checkpoint",
+    Remedy.RESTART_EXCLUDING_NODE: "restart it without the broken node",
+    Remedy.TERMINATE_NO_RETRY: "do not restart it: the same would happen again",
+    Remedy.IGNORE: "nothing",
+    Remedy.WAIT: "wait: somebody else already acts",
+}
+_SCOPES = {
+    Scope.NODE: "a node",
+    Scope.JOB: "the job itself",
+    Scope.CLUSTER: "the cluster",
+    Scope.UNKNOWN: "not known",
+}
+
+
+def diagnosis_json(said: Diagnosis) -> dict[str, Any]:
+    """The diagnosis in the vocabularies of public failure reports; `root` is null where nothing is wrong."""
+    lines = ([] if said.root is None else [said.root]) + list(said.secondary)
+    return {
+        "fault_class": said.fault_class.value,
+        "scope": said.scope.value,
+        "action": said.remedy.value,
+        "nodes": list(said.nodes),
+        "ranks": list(ranks_of(said)),
+        "root": None if said.root is None else _place(said.root),
+        "secondary": [_place(line) for line in said.secondary],
+        "evidence": [_place(line) | {"signature": line.signature} for line in lines],
+        "explanation": said.explanation,
+        "confidence": said.confidence,
+        "progress": {
+            "framework": said.steps.framework,
+            "first_step": said.steps.first_step,
+            "last_step": said.steps.last_step,
+            "last_checkpoint_step": said.steps.last_checkpoint_step,
+        },
+    }
+
+
+def diagnosis_text(said: Diagnosis) -> Iterator[str]:
+    """The diagnosis in plain words, line by line."""
+    yield said.explanation
+    yield ""
+    if said.fault_class is not FaultClass.BENIGN_NOISE:
+        yield f"What failed:     {said.fault_class.value.replace('_', ' ')}, in {_SCOPES[said.scope]}"
+        if said.nodes:
+            yield f"Nodes:           {', '.join(said.nodes)}"
+        ranks = ranks_of(said)
+        if ranks:
+            yield f"Ranks:           {', '.join(map(str, ranks))}"
+    yield f"What to do:      {_ACTIONS[said.remedy]} ({said.remedy.value}; confidence {said.confidence:.0%})"
+    yield f"Progress:        {_progress(said.steps)}"
+    if said.root is not None:
+        yield f"Root line:       {_shown(said.root)}"
+    for number, line in enumerate(said.secondary[:SHOWN_LINES]):
+        yield f"{'Consequences:' if number == 0 else '':17}{_shown(line)}"
+    if len(said.secondary) > SHOWN_LINES:
+        yield f"{'':17}and {len(said.secondary) - SHOWN_LINES} more"
+
+
+def ranks_of(said: Diagnosis) -> tuple[int, ...]:
+    """The rank that printed the root line, or that it blames."""
+    if said.root is None:
+        return ()
+    rank = said.root.blamed_rank if said.root.blamed_rank is not None else said.root.evidence.rank
+    return () if rank is None else (rank,)
+
+
+def detected_json(said: Detected) -> dict[str, Any]:
+    """What was read; `framework` is null for an unknown format, and `proposal` says how it could be read."""
+    found: dict[str, Any] = {
+        "framework": said.framework,
+        "steps": [{"step": step.step, "seconds_per_step": step.seconds_per_step} for step in said.steps],
+        "checkpoints": [{"step": saved.step, "path": saved.path} for saved in said.checkpoints],
+    }
+    if said.proposal is not None:
+        found["proposal"] = {
+            "pattern": said.proposal.pattern,
+            "seconds_per_step": said.proposal.seconds,
+            "example": said.proposal.example,
+            "lines": said.proposal.lines,
+        }
+    return found
+
+
+def detected_text(said: Detected) -> Iterator[str]:
+    """What was read, with a worked example."""
+    if said.framework is not None:
+        yield f"Framework:    {said.framework} ({said.lines} lines)"
+        yield f"For example:  {said.example[:WIDTH]}"
+    elif said.proposal is not None:
+        yield f"No known format. {said.proposal.lines} lines of one shape count something up, such as:"
+        yield f"  {said.proposal.example[:WIDTH]}"
+        yield "A format for a pack of your own (name it in watch.packs):"
+        yield from _pack(said)
+    else:
+        yield "No known format, and no line that repeats with a rising number."
+    for step in said.steps[:SHOWN_STEPS]:
+        pace = "" if step.seconds_per_step is None else f", {step.seconds_per_step:.4g} s a step"
+        yield f"Read:         step {step.step}{pace}"
+    if len(said.steps) > SHOWN_STEPS:
+        yield f"              and {len(said.steps) - SHOWN_STEPS} more, the last is step {said.steps[-1].step}"
+    for saved in said.checkpoints[-SHOWN_STEPS:]:
+        yield f"Checkpoint:   step {'unknown' if saved.step is None else saved.step}{_at(saved.path)}"
+    if not said.checkpoints:
+        yield "Checkpoint:   no line says that a save was complete"
+
+
+def _pack(said: Detected) -> Iterator[str]:
+    assert said.proposal is not None
+    quote = "'''"
+    yield "  [[format]]"
+    yield '  framework = "ours"'
+    yield f"  step = {quote}{said.proposal.pattern}{quote}"
+    if said.proposal.seconds is not None:
+        yield f"  seconds_per_step = {quote}{said.proposal.seconds}{quote}"
+    yield f"  step_examples = [{quote}{said.proposal.example}{quote}]"
+    yield '  source = "found by recovery formats detect"'
+
+
+def _at(path: str | None) -> str:
+    return "" if path is None else f" at {path}"
+
+
+def _place(line: Line) -> dict[str, Any]:
+    return {"file": line.evidence.file, "line_no": line.evidence.line_no, "text": line.evidence.text}
+
+
+def _shown(line: Line) -> str:
+    return f"{line.evidence.file}:{line.evidence.line_no}: {line.evidence.text[:WIDTH]}"
+
+
+def _progress(steps: Steps) -> str:
+    if steps.last_step is None:
+        return "no step was read"
+    saved = steps.last_checkpoint_step
+    durable = "no finished checkpoint was read" if saved is None else f"the last finished checkpoint is of step {saved}"
+    name = f" ({steps.framework})" if steps.framework is not None else ""
+    return f"steps {steps.first_step} to {steps.last_step}{name}; {durable}"
