@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-ROUNDS ?= 10
+JOBS ?= 200
 
 .PHONY: help setup demo test test-fast lint soak bench lock clean
 .DEFAULT_GOAL := help
@@ -48,8 +48,8 @@ lint: setup ## ruff, mypy and the import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: setup ## repeat the tests on real parts until one fails (ROUNDS=10)
-	for round in $$(seq $(ROUNDS)); do echo "round $$round"; $(BIN)/pytest -q -m "stack or slurm" || exit 1; done
+soak: setup ## a long chaos run on real parts (JOBS=200 SEED=..., random unless given)
+	$(BIN)/python -m tests.chaos --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 bench: setup ## run every benchmark, one after the other
 	for file in bench/bench_*.py; do $(BIN)/python $$file || exit 1; done

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from infra.local.training.lines import Voice, raw, stamp
 
-KINDS = ("gpu-xid", "user-error", "oom", "no-progress", "hang", "straggler")
+KINDS = ("gpu-xid", "user-error", "oom", "no-progress", "silent-exit", "hang", "straggler")
 HANG_SECONDS = 24 * 3600.0
 STRAGGLER_FACTOR = 4.0
 
@@ -124,6 +124,10 @@ def _no_progress(voice: Voice, _: float) -> None:
     raise SystemExit(1)
 
 
+def _silent_exit(_: Voice, __: float) -> None:
+    raise SystemExit(1)
+
+
 def _hang(_: Voice, __: float) -> None:
     time.sleep(HANG_SECONDS)
 
@@ -132,4 +136,11 @@ def _straggle(_: Voice, step_seconds: float) -> None:
     time.sleep(step_seconds * (STRAGGLER_FACTOR - 1))
 
 
-_STRIKE = {"gpu-xid": _gpu_xid, "oom": _oom, "no-progress": _no_progress, "hang": _hang, "straggler": _straggle}
+_STRIKE = {
+    "gpu-xid": _gpu_xid,
+    "oom": _oom,
+    "no-progress": _no_progress,
+    "silent-exit": _silent_exit,
+    "hang": _hang,
+    "straggler": _straggle,
+}

@@ -14,7 +14,10 @@ SUBMIT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One training job. `comment` is the job's comment (its APS, where it opts in); `sbatch` takes further options."""
+    """One training job. `comment` is the job's comment (its APS, where it opts in); `sbatch` takes further options.
+
+    `script` starts the ranks, and gives its arguments to each.
+    """
 
     checkpoints: Path
     output: Path
@@ -28,6 +31,7 @@ class TrainingJob:
     fault_id: str = ""
     comment: str | None = None
     sbatch: tuple[str, ...] = ()
+    script: Path = SCRIPT
 
     def command(self) -> list[str]:
         """The sbatch command, complete."""
@@ -42,7 +46,7 @@ class TrainingJob:
             arguments.append(f"--fault-attempts={self.fault_attempts}")
         if self.fault_node is not None:
             arguments.append(f"--fault-node={self.fault_node}")
-        return ["sbatch", *options, str(SCRIPT), *arguments]
+        return ["sbatch", *options, str(self.script), *arguments]
 
     def environment(self) -> dict[str, str]:
         return {
