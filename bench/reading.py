@@ -94,7 +94,7 @@ def _matching(matcher: Matcher, log: Path, size_mb: float, patterns: Path, *, ch
         with log.open("rb", buffering=0) as file:
             while data := file.read(BLOCK):
                 block, newline, rest_of = (rest + data).rpartition(b"\n")
-                count += len(matcher.scan(block + newline))
+                count += len(matcher.scan(block + newline, b"", 60_000))
                 rest = rest_of
         counted.append(count)
 

@@ -67,32 +67,37 @@ class Matcher:
     """All patterns of all packs, compiled once; raises BadPack for one that hyperscan can't search for."""
 
     def __init__(self, packs: Packs) -> None:
-        self._signatures = sorted(packs.signatures, key=lambda signature: -signature.precedence)
+        by_weight = sorted(packs.signatures, key=lambda signature: -signature.precedence)
+        self._signatures = [one for one in by_weight if one.fault_class is not FaultClass.BENIGN_NOISE]
+        # Looked for only in lines that would mean a fault.
+        self._silent = [one for one in by_weight if one.fault_class is FaultClass.BENIGN_NOISE]
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
         self._formats = packs.formats
         self._format_of: dict[int, int] = {}
-        self._steps: set[frozenset[int]] = set()
+        steps = set()
         for number, known in enumerate(packs.formats):
-            self._steps.add(frozenset({len(patterns)}))
+            steps.add(len(patterns))
             for part in (known.step, known.saved, known.loaded):
                 if part is not None:
                     self._format_of[len(patterns)] = number
                     patterns.append((part.pattern, known.place))
+        self._steps = frozenset(steps)
         self._phases = {len(patterns) + number: sign for number, sign in enumerate(packs.phases)}
         patterns += [(sign.pattern, sign.place) for sign in packs.phases]
         self._database = _database(patterns)
 
-    def scan(self, block: bytes, before: bytes = b"") -> list[Found]:
+    def scan(self, block: bytes, before: bytes = b"", step_interval_ms: int = 0) -> list[Found]:
         """Return the lines of a block that say something, in their order.
 
-        `before`: the last lines of the block before it, which some signatures need to see.
+        `before`: the last lines of the block before it, which some signatures need to see. `step_interval_ms`: one step
+        in this time is enough; of steps in a row that are closer the ones between may be left out.
         """
         text = block.replace(b"\r", b"\n") if b"\r" in block else block
         removed: list[tuple[int, int]] = []
         if b"\x1b" in text:
             text, removed = _without_colours(text)
         found = []
-        for start, end, to, patterns in self._candidates(text):
+        for start, end, to, patterns in self._candidates(text, step_interval_ms):
             low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
             line = text[low : min(end, low + LINE_BYTES)]
             around = Surroundings(before, text, start, line)
@@ -103,7 +108,7 @@ class Matcher:
                 found.append(one)
         return found
 
-    def _candidates(self, text: bytes) -> Iterator[Candidate]:
+    def _candidates(self, text: bytes, step_interval_ms: int) -> Iterator[Candidate]:
         """The lines in which hyperscan found something that must be read."""
         hits: list[tuple[int, int]] = []
 
@@ -112,13 +117,13 @@ class Matcher:
 
         self._database.scan(text, match_event_handler=hit)
         hits.sort()
-        return thinned(text, candidates(text, hits), self._steps)
+        return thinned(text, candidates(text, hits), self._steps, step_interval_ms)
 
-    def _read(self, start: int, line: bytes, patterns: frozenset[int], around: Surroundings) -> Found | None:
+    def _read(self, start: int, line: bytes, patterns: tuple[int, ...], around: Surroundings) -> Found | None:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
-        numbers = sorted(patterns)
+        numbers = sorted(set(patterns))
         for known in [self._formats[n] for n in sorted({self._format_of[n] for n in numbers if n in self._format_of})]:
             progress = progress or read_step(known, line)
             saved = saved or read_checkpoint(known.framework, known.saved, line)
@@ -136,21 +141,17 @@ class Matcher:
                 return sign.phase
         return None
 
-    @staticmethod
-    def _fault(line: bytes, signatures: list[Signature], around: Surroundings) -> Fault | None:
+    def _fault(self, line: bytes, signatures: list[Signature], around: Surroundings) -> Fault | None:
         """The weightiest signature that matches; none if a weightier one says that the line means nothing."""
-        hushed = False
         for signature in signatures:
-            if hushed and not signature.loud:
-                continue
             captured = matched(signature, line, around)
-            if captured is None:
-                continue
-            if signature.fault_class is FaultClass.BENIGN_NOISE:
-                hushed = True
-                continue
-            return _fault_of(signature, captured)
+            if captured is not None and (signature.loud or not self._silenced(signature, line, around)):
+                return _fault_of(signature, captured)
         return None
+
+    def _silenced(self, signature: Signature, line: bytes, around: Surroundings) -> bool:
+        weightier = (one for one in self._silent if one.precedence > signature.precedence)
+        return any(matched(one, line, around) is not None for one in weightier)
 
 
 def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured | None:

@@ -115,13 +115,13 @@ class Source:
             return
         over = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS
         for count, block in enumerate(self._follower.look(now_ms, over=over), start=1):
-            self._take(block, now_ms)
+            self._take(block, now_ms, claim)
             yield from self._settle(now_ms, claim)
             if self._pending or count >= BLOCKS_A_TURN:
                 self.more = not self._pending
                 return
 
-    def _take(self, block: Block, now_ms: int) -> None:
+    def _take(self, block: Block, now_ms: int, claim: Claim) -> None:
         self.bytes_read += len(block.data)
         place, carried_ms = self._block_end
         if block.start.epoch != place.epoch:
@@ -131,9 +131,10 @@ class Source:
             return stamp_ms(line, zone=self._reading.zone, near_ms=block.read_ms)
 
         lines = []
+        interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
         line_no, counted = block.start.line_no + 1, 0
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
-        for found in self._reading.matcher.scan(block.data, before):
+        for found in self._reading.matcher.scan(block.data, before, interval_ms):
             line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
             offset = block.start.offset + found.start
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
