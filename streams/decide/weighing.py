@@ -97,14 +97,18 @@ def root_line(lines: Sequence[Line]) -> Line:
 
 
 def _before_timeouts(lines: Sequence[Line], root: Line) -> Line:
-    """What a program prints after the first collective timed out is no cause of it, unless hardware speaks."""
+    """What a program prints after the first collective timed out is no cause of it, unless hardware speaks.
+
+    The scheduler's end of a run is no cause of what went wrong between its ranks before.
+    """
     if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
         return root
-    timeouts = [line for line in lines if line.fault_class is FaultClass.NCCL_TIMEOUT and line.precedence < TIER * 2]
-    first = min(timeouts, key=moment, default=None)
+    kinds = _BETWEEN_RANKS if root.fault_class in _ENDED_BY_SCHEDULER else {FaultClass.NCCL_TIMEOUT}
+    broken = [line for line in lines if line.fault_class in kinds and line.precedence >= TIER]
+    first = min(broken, key=moment, default=None)
     if first is None or moment(first) >= moment(root):
         return root
-    return min(timeouts, key=_rank)
+    return min(broken, key=_rank)
 
 
 def moment(line: Line) -> tuple[int, int]:
