@@ -5,10 +5,12 @@ Unsure means restart without exclusion: a wrong exclusion costs a healthy node, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, LineRole, Remedy, Scope
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Remedy, Scope
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
+from streams.decide.weighing import Earlier, Scene, root_line, weigh
 
 STATE_CLASSES = {
     AttemptState.NODE_FAIL: (FaultClass.NODE_LOST, "Slurm lost a node of the allocation"),
@@ -34,45 +36,45 @@ class Attribution:
     provider: str
 
 
-def attribute(attempt: Attempt, incident: Incident) -> Attribution:
-    """Return the one attribution of an incident."""
-    rules = _from_lines(attempt, incident) if incident.lines else _from_kind(attempt, incident)
+def attribute(attempt: Attempt, incident: Incident, before: Sequence[Attempt] = ()) -> Attribution:
+    """Return the one attribution of an incident; `before`: the job's attempts before this one."""
+    rules = _from_lines(attempt, incident, before) if incident.lines else _from_kind(attempt, incident)
     return rules if incident.answer is None else _with_answer(rules, attempt, incident.answer)
 
 
-def root_line(lines: tuple[Line, ...]) -> Line:
-    """The line that explains the others: a cause before a consequence, then by precedence, then the earliest."""
-    return min(
-        lines,
-        key=lambda line: (
-            line.role is not LineRole.CAUSE,
-            -line.precedence,
-            line.evidence.line_ms if line.evidence.line_ms is not None else line.evidence.read_ms,
-            line.evidence.offset,
+def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt]) -> Attribution:
+    stall = attempt.stall
+    done = stall is not None and stall.phase is Phase.FINISHING and stall.moved_ms < incident.opened_ms
+    cause = weigh(
+        incident.lines,
+        Scene(
+            nodes=attempt.nodes,
+            step=attempt.step,
+            finished=done,
+            earlier=tuple(one for earlier in before for one in _failure(earlier)),
         ),
     )
-
-
-def _from_lines(attempt: Attempt, incident: Incident) -> Attribution:
-    root = root_line(incident.lines)
-    node = root.evidence.node
-    nodes = (node,) if root.scope is Scope.NODE and node is not None and node in attempt.nodes else ()
-    remedy = root.remedy
+    nodes = tuple(node for node in cause.nodes if node in attempt.nodes)
+    remedy = cause.remedy
     if remedy is Remedy.RESTART_EXCLUDING_NODE and not nodes:
         remedy = Remedy.RESTART
-    others = len(incident.lines) - 1
-    where = f" on {node}" if node is not None else ""
-    explanation = f"{root.detail or root.signature}{where}{root.told_by} ({root.fault_class.value.replace('_', ' ')})"
-    if others > 0:
+    explanation = cause.explanation
+    if len(incident.lines) > 1:
         explanation += f"; {incident.lines_seen - 1} other matching lines are its consequences or weaker signs"
-    confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
     return Attribution(
-        Finding(root.fault_class, root.scope, remedy, nodes, explanation + "."),
-        root,
-        tuple(line for line in incident.lines if line is not root),
-        confidence,
+        Finding(cause.fault_class, cause.scope, remedy, nodes, explanation + "."),
+        cause.root,
+        tuple(line for line in incident.lines if line is not cause.root),
+        cause.confidence,
         "rules",
     )
+
+
+def _failure(attempt: Attempt) -> Iterator[Earlier]:
+    """What an earlier attempt failed of, where lines said so."""
+    incident = attempt.incident
+    if incident is not None and incident.finding is not None and incident.lines and attempt.failure_counted:
+        yield Earlier(root_line(incident.lines).signature, attempt.step)
 
 
 def _from_kind(attempt: Attempt, incident: Incident) -> Attribution:

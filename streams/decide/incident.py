@@ -270,7 +270,8 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     if incident is None:
         return job
     incident = replace(incident, lines=lines.in_time(attempt, incident.lines))
-    made = attribute(attempt, incident)
+    before = [one for one in job.attempts if one.id.index < attempt.id.index]
+    made = attribute(attempt, incident, before)
     finding = made.finding
     turn.emit(
         AttributionMade(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from schemas.facts import Evidence, NodeFaultReported, ProgressObserved, SignatureMatched
 from schemas.frozen import replace
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Witness
-from streams.decide.attribution import root_line
 from streams.decide.nodes import AFTER_END_MS
 from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
+from streams.decide.weighing import root_line
 
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 KEPT_HEARD = 8
@@ -58,11 +58,20 @@ def is_certain(fact: NodeFaultReported) -> bool:
 
 
 def kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    """The root and the earliest others, at most KEPT_LINES."""
+    """The root, then the first line of each other signature and node, then the earliest: at most KEPT_LINES."""
     if len(lines) <= KEPT_LINES:
         return lines
     root = root_line(lines)
-    return (root, *[line for line in lines if line is not root][: KEPT_LINES - 1])
+    known = {(root.signature, root.evidence.node)}
+    new: list[Line] = []
+    again: list[Line] = []
+    for line in lines:
+        key = (line.signature, line.evidence.node)
+        if line is root:
+            continue
+        (again if key in known else new).append(line)
+        known.add(key)
+    return (root, *[*new, *again][: KEPT_LINES - 1])
 
 
 def hear(attempt: Attempt, line: Line, now_ms: int) -> Attempt:

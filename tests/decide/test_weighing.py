@@ -1,0 +1,147 @@
+"""Which line is the cause: kinds, time, collectives, peers, nodes, the scheduler's word, and the same failure again."""
+
+from __future__ import annotations
+
+from schemas.facts import Evidence
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.state import Line
+from streams.decide.weighing import HANG_SILENCE_MS, Earlier, Scene, host_of, root_line, weigh
+
+NODES = ("node1", "node2", "node3")
+HERE = Scene(NODES)
+
+
+def line(
+    signature: str,
+    fault_class: FaultClass,
+    at_ms: int,
+    *,
+    precedence: int = 50,
+    scope: Scope = Scope.UNKNOWN,
+    remedy: Remedy = Remedy.RESTART,
+    role: LineRole = LineRole.CAUSE,
+    node: str | None = None,
+    rank: int | None = None,
+    peer: str | None = None,
+    sequence: int | None = None,
+    text: str = "",
+) -> Line:
+    evidence = Evidence("/logs/a", at_ms, at_ms, at_ms, at_ms, node, rank, text or signature, "sha256:0")
+    return Line(signature, fault_class, scope, remedy, role, precedence, signature, peer, None, sequence, evidence)
+
+
+def timeout(at_ms: int, sequence: int, rank: int, text: str = "") -> Line:
+    return line(
+        "nccl-watchdog-timeout",
+        FaultClass.NCCL_TIMEOUT,
+        at_ms,
+        precedence=30,
+        role=LineRole.CONSEQUENCE,
+        rank=rank,
+        sequence=sequence,
+        text=text,
+    )
+
+
+def xid(at_ms: int, node: str | None = "node2") -> Line:
+    return line(
+        "xid-off-the-bus",
+        FaultClass.GPU_HARDWARE,
+        at_ms,
+        precedence=98,
+        scope=Scope.NODE,
+        remedy=Remedy.RESTART_EXCLUDING_NODE,
+        node=node,
+    )
+
+
+def closed(at_ms: int, node: str, peer: str) -> Line:
+    role = LineRole.CONSEQUENCE
+    return line("nccl-remote-error", FaultClass.NETWORK_IB, at_ms, precedence=28, role=role, node=node, peer=peer)
+
+
+def imports(at_ms: int, node: str) -> Line:
+    stop = Remedy.TERMINATE_NO_RETRY
+    return line("python-import", FaultClass.USER_CODE, at_ms, precedence=69, scope=Scope.JOB, remedy=stop, node=node)
+
+
+def ended(at_ms: int, fault_class: FaultClass = FaultClass.SCHEDULER_TIMEOUT) -> Line:
+    return line("slurm-time-limit", fault_class, at_ms, precedence=38, scope=Scope.JOB)
+
+
+def test_hardware_explains_what_was_printed_before_it() -> None:
+    cause = weigh([timeout(10, 5, 0), closed(20, "node1", "node2"), xid(30)], HERE)
+    assert (cause.fault_class, cause.nodes) == (FaultClass.GPU_HARDWARE, ("node2",))
+
+
+def test_of_causes_of_one_weight_the_earlier_is_the_root() -> None:
+    first, later = line("a", FaultClass.STORAGE_IO, 10, precedence=62), line("b", FaultClass.DATA, 20, precedence=78)
+    assert root_line([later, first]) is first
+
+
+def test_a_cause_that_comes_after_the_first_timeout_is_none() -> None:
+    oom = line("cuda-oom", FaultClass.CUDA_OOM, 20, precedence=66, remedy=Remedy.TERMINATE_NO_RETRY)
+    assert weigh([timeout(10, 5, 0), oom], HERE).remedy is Remedy.RESTART
+    before = line("cuda-oom", FaultClass.CUDA_OOM, 5, precedence=66, remedy=Remedy.TERMINATE_NO_RETRY)
+    assert weigh([timeout(10, 5, 0), before], HERE).remedy is Remedy.TERMINATE_NO_RETRY
+
+
+def test_of_collectives_the_lowest_number_is_the_root_within_one_group() -> None:
+    late = timeout(30, 7, 3)
+    assert root_line([timeout(10, 9, 0), timeout(20, 9, 1), late]) is late
+    first = timeout(10, 9, 0, "[PG 0 Rank 0] Watchdog")
+    assert root_line([first, timeout(20, 2, 1, "[PG 5 Rank 1] Watchdog")]) is first
+
+
+def test_a_node_that_two_others_blame_is_excluded_and_one_voice_is_not_enough() -> None:
+    two = [closed(10, "node1", "node2<4711>"), closed(20, "node3", "node2<4712>")]
+    cause = weigh(two, HERE)
+    assert (cause.remedy, cause.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
+    assert weigh(two[:1], HERE).remedy is Remedy.RESTART
+    assert weigh([*two, closed(30, "node2", "node1<1>")], HERE).nodes == ()
+
+
+def test_a_broken_environment_of_one_node_is_the_node_s() -> None:
+    cause = weigh([imports(10, "node2"), imports(11, "node2")], HERE)
+    assert (cause.fault_class, cause.remedy) == (FaultClass.SOFTWARE_ENV, Remedy.RESTART_EXCLUDING_NODE)
+    assert weigh([imports(10, "node2"), imports(11, "node1")], HERE).remedy is Remedy.TERMINATE_NO_RETRY
+    assert weigh([imports(10, "node1")], Scene(("node1",))).remedy is Remedy.TERMINATE_NO_RETRY
+
+
+def test_long_silence_before_the_time_limit_is_a_hang() -> None:
+    cause = weigh([ended(10)], Scene(NODES, silent_ms=HANG_SILENCE_MS))
+    assert (cause.fault_class, cause.remedy) == (FaultClass.HANG_NO_LOG, Remedy.RESTART)
+    assert weigh([ended(10)], Scene(NODES, silent_ms=1000)).fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def test_the_scheduler_s_end_does_not_explain_a_timeout_before_it() -> None:
+    assert weigh([timeout(10, 5, 0), ended(20)], HERE).fault_class is FaultClass.NCCL_TIMEOUT
+
+
+def test_the_same_failure_at_the_same_step_again_is_not_tried_a_third_time() -> None:
+    nan = line("nan-found", FaultClass.NUMERIC_NAN, 10, precedence=74)
+    assert weigh([nan], Scene(NODES, step=500, earlier=(Earlier("nan-found", 500),))).remedy is (
+        Remedy.TERMINATE_NO_RETRY
+    )
+    assert weigh([nan], Scene(NODES, step=501, earlier=(Earlier("nan-found", 500),))).remedy is Remedy.RESTART
+    assert weigh([timeout(10, 5, 0)], Scene(NODES, 5, earlier=(Earlier("nccl-watchdog-timeout", 5),))).remedy is (
+        Remedy.RESTART
+    )
+
+
+def test_what_is_printed_after_a_normal_end_means_nothing_unless_hardware_speaks() -> None:
+    assert weigh([timeout(10, 5, 0)], Scene(NODES, finished=True)).remedy is Remedy.IGNORE
+    assert weigh([xid(10)], Scene(NODES, finished=True)).remedy is Remedy.RESTART_EXCLUDING_NODE
+
+
+def test_a_job_that_somebody_has_requeued_is_left_to_them() -> None:
+    handed = line("requeued", FaultClass.PREEMPTION, 20, precedence=18, remedy=Remedy.WAIT, role=LineRole.CONSEQUENCE)
+    assert weigh([ended(10, FaultClass.PREEMPTION), handed], HERE).remedy is Remedy.WAIT
+    assert weigh([xid(10), handed], HERE).remedy is Remedy.RESTART_EXCLUDING_NODE
+
+
+def test_a_node_is_only_named_if_it_takes_part() -> None:
+    assert weigh([xid(10, "node9")], HERE).nodes == ()
+    assert host_of("node2.cluster.example:29500", NODES) == "node2"
+    assert host_of("10.0.0.7<56821>", NODES) is None
+    assert host_of(None, NODES) is None
