@@ -28,21 +28,25 @@ def verify(
     file: Annotated[Path | None, typer.Option(help="An exported file, instead of the topics in Kafka.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Derive every decision again from the journal; exit 1 and name the first that differs.
+    """Derive every decision again, of jobs and of nodes; exit 1 and name the first that differs.
 
-    Needs the deciders' topics or an exported file, and changes nothing.
+    Needs the deciders' topics or an exported file (which holds jobs alone), and changes nothing.
     """
     from confluent_kafka import KafkaException
 
     from schemas.codec import Codec, FixedIds, UnknownSchema
     from schemas.registry import RegistryError, RegistryIds
+    from schemas.topics import NODE_DECISIONS, NODES
     from streams.decide.decide import MissingPolicy
     from streams.kafka import KafkaUnavailable
     from streams.replay.export import FileHistory
     from streams.replay.history import HistoryUnreadable, TopicHistory
     from streams.replay.verify import verify as run
+    from streams.replay.verify import verify_nodes
     from streams.run.policies import PolicyDocuments
-    from streams.run.slots import GROUP
+    from streams.run.slots import GROUP, NODE_CREW
+
+    nodes: Report | None = None
 
     def progress(facts: int) -> None:
         typer.echo(f"{facts} facts verified so far", err=True)
@@ -56,12 +60,14 @@ def verify(
             codec = Codec(RegistryIds(settings.registry.url))
             policies = PolicyDocuments(settings.kafka.bootstrap, codec, "replay-policies")
             report = run(TopicHistory(settings.kafka.bootstrap, GROUP), codec, policies, progress)
+            of_nodes = TopicHistory(settings.kafka.bootstrap, NODE_CREW.group, NODES, NODE_DECISIONS)
+            nodes = verify_nodes(of_nodes, codec, progress)
     except (HistoryUnreadable, RegistryError, KafkaUnavailable, UnknownSchema, MissingPolicy) as error:
         fail(str(error))
     except KafkaException as error:
         fail(f"Kafka does not answer ({error.args[0]}); is it up?")
-    _print(report, as_json=as_json)
-    if report.difference is not None:
+    _print(report, nodes, as_json=as_json)
+    if report.difference is not None or (nodes is not None and nodes.difference is not None):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -88,15 +94,21 @@ def export(ctx: typer.Context, file: Annotated[Path, typer.Argument(help="The fi
     typer.echo(f"{count} records in {file}")
 
 
-def _print(report: "Report", *, as_json: bool) -> None:
+def _print(report: "Report", nodes: "Report | None", *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
     if as_json:
-        typer.echo(json.dumps(asdict(report)))
+        typer.echo(json.dumps(asdict(report) | {"nodes": None if nodes is None else asdict(nodes)}))
         return
+    _print_one(report, "jobs")
+    if nodes is not None:
+        _print_one(nodes, "nodes")
+
+
+def _print_one(report: "Report", of: str) -> None:
     typer.echo(
-        f"{report.facts} facts of {report.jobs} jobs, {report.decisions} decisions derived again,"
+        f"{report.facts} facts of {report.jobs} {of}, {report.decisions} decisions derived again,"
         f" {report.parked} facts parked, {report.undecided} not yet decided"
     )
     found = report.difference

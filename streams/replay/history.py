@@ -1,7 +1,7 @@
 """History to replay: the journal and the decisions, partition by partition, from Kafka or from an exported file.
 
 Both topics are keyed by job with the same partition count, so the decisions of a journal partition lie, in the order
-of their facts, on the decisions partition of the same number.
+of their facts, on the decisions partition of the same number. The topics of the node decider lie in the same way.
 """
 
 from __future__ import annotations
@@ -62,11 +62,13 @@ class History(Protocol):
 class TopicHistory:
     """History as it lies in Kafka now. Positions of the deciders are read first, so what follows covers them."""
 
-    def __init__(self, bootstrap: str, group: str) -> None:
+    def __init__(self, bootstrap: str, group: str, facts: Topic = JOURNAL, decisions: Topic = DECISION_LOG) -> None:
         self._bootstrap = bootstrap
+        self._facts = facts
+        self._decisions = decisions
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         asked = ConsumerGroupTopicPartitions(
-            group, [TopicPartition(JOURNAL.name, partition) for partition in range(JOURNAL.partitions)]
+            group, [TopicPartition(facts.name, partition) for partition in range(facts.partitions)]
         )
         committed = admin.list_consumer_group_offsets([asked], request_timeout=REQUEST_TIMEOUT_S)[group]
         self._decided: dict[int, int] = {
@@ -74,16 +76,16 @@ class TopicHistory:
         }
 
     def partitions(self) -> int:
-        return JOURNAL.partitions
+        return self._facts.partitions
 
     def decided_up_to(self, partition: int) -> int:
         return self._decided[partition]
 
     def journal(self, partition: int) -> Iterator[StoredRecord]:
-        return self._read(JOURNAL, partition)
+        return self._read(self._facts, partition)
 
     def decisions(self, partition: int) -> Iterator[StoredRecord]:
-        return self._read(DECISION_LOG, partition)
+        return self._read(self._decisions, partition)
 
     def _read(self, topic: Topic, partition: int) -> Iterator[StoredRecord]:
         """Read a partition to its stable end as it was when the reading began."""

@@ -10,16 +10,15 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, cast
+from typing import Any
 
 from schemas.catalogue import committed
 from schemas.codec import PREFIX, Codec, UnknownSchema, UnreadableRecord
-from schemas.decisions import Advice, Emitted, FactParked, JobView, TimerCleared, TimerSet
-from schemas.facts import Fact
+from schemas.decisions import Advice, FactParked, JobView, TimerCleared, TimerSet
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
 from streams.decide.decide import MissingPolicy, decide, park
-from streams.decide.state import JobState
+from streams.decide.nodes import decide_node, park_node
 from streams.replay.history import History, StoredRecord
 
 # What was decided, told to others; each is in full, or in effect, in a decision as well.
@@ -28,6 +27,18 @@ PROGRESS_EVERY = 10_000
 COLLECT_AFTER = 100_000
 """Objects made before Python looks for cycles; 700 by default."""
 PARKED_FINGERPRINTS = frozenset(version.fingerprint for version in committed()["FactParked"])
+
+
+Outcome = tuple[Any, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One kind of decider, as its worker runs it."""
+
+    decide: Callable[[Any, Any, int], Outcome]
+    """State, fact and the record's timestamp."""
+    park: Callable[[Any, str, tuple[str, int, int], str, int], Outcome]
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Difference:
 
 @dataclass
 class Report:
-    """What a verification found. It is clean when `difference` is None."""
+    """What a verification found. It is clean when `difference` is None. `jobs` counts keys: jobs, or nodes."""
 
     facts: int = 0
     jobs: int = 0
@@ -55,11 +66,21 @@ class Report:
 def verify(
     history: History, codec: Codec, policies: Mapping[str, Policy], progress: Callable[[int], None] = lambda _: None
 ) -> Report:
-    """Verify all of `history`. It stops at the first difference."""
+    """Verify all that the attempt decider concluded. It stops at the first difference."""
+    rules = Rules(lambda state, fact, recorded_ms: decide(state, fact, recorded_ms, policies), park)
+    return _verify(history, codec, rules, progress)
+
+
+def verify_nodes(history: History, codec: Codec, progress: Callable[[int], None] = lambda _: None) -> Report:
+    """Verify all that the node decider concluded. It stops at the first difference."""
+    return _verify(history, codec, Rules(decide_node, park_node), progress)
+
+
+def _verify(history: History, codec: Codec, rules: Rules, progress: Callable[[int], None]) -> Report:
     report = Report()
     with _few_collections():
         for partition in range(history.partitions()):
-            _Partition(history, partition, codec, policies, report, progress).verify()
+            _Partition(history, partition, codec, rules, report, progress).verify()
             if report.difference is not None:
                 break
     return report
@@ -77,14 +98,14 @@ def _few_collections() -> Iterator[None]:
 
 
 class _Partition:
-    """One journal partition, replayed beside its decisions."""
+    """One partition of facts, replayed beside its decisions."""
 
     def __init__(
         self,
         history: History,
         partition: int,
         codec: Codec,
-        policies: Mapping[str, Policy],
+        rules: Rules,
         report: Report,
         progress: Callable[[int], None],
     ) -> None:
@@ -92,10 +113,10 @@ class _Partition:
         self._recorded = _Lookahead(history.decisions(partition))
         self._decided_up_to = history.decided_up_to(partition)
         self._codec = codec
-        self._policies = policies
+        self._rules = rules
         self._report = report
         self._progress = progress
-        self._states: dict[bytes, JobState] = {}
+        self._states: dict[bytes, Any] = {}
 
     def verify(self) -> None:
         for record in self._journal:
@@ -112,18 +133,18 @@ class _Partition:
             self._differ(extra, "a decision is on record that no fact leads to", extra, None)
         self._report.jobs += len(self._states)
 
-    def _derive(self, record: StoredRecord) -> tuple[Emitted, ...]:
+    def _derive(self, record: StoredRecord) -> tuple[Any, ...]:
         state = self._states.get(record.key)
         parked = self._parked_here(record)
         if parked is not None:
             self._report.parked += 1
             place = (record.topic, record.partition, record.offset)
             key = record.key.decode("utf-8", "replace")
-            state, events = park(state, key, place, parked.reason, record.timestamp_ms)
+            state, events = self._rules.park(state, key, place, parked.reason, record.timestamp_ms)
         else:
             try:
                 fact = self._codec.decode(record.value or b"", record.headers)
-                state, events = decide(state, cast(Fact, fact), record.timestamp_ms, self._policies)
+                state, events = self._rules.decide(state, fact, record.timestamp_ms)
             except (MissingPolicy, UnknownSchema):
                 raise
             except UnreadableRecord as error:
@@ -142,7 +163,7 @@ class _Partition:
             return event
         return None
 
-    def _compare(self, fact: StoredRecord, events: tuple[Emitted, ...], *, must: bool) -> bool:
+    def _compare(self, fact: StoredRecord, events: tuple[Any, ...], *, must: bool) -> bool:
         """Hold the derived decisions against the recorded ones; return whether to go on."""
         if self._report.difference is not None:
             return False

@@ -14,15 +14,26 @@ import pytest
 from schemas.bookkeeping import RecordParked
 from schemas.decisions import AttributionMade, FactParked
 from schemas.facts import JobObserved, NodeFaultReported, SignatureMatched
-from schemas.nodes import NodeAllocated, NodeFaultTold, NodeFreed
+from schemas.nodes import NodeAllocated, NodeFaultSeen, NodeFaultTold, NodeFreed
 from schemas.topics import DECISION_LOG, JOURNAL, NODE_DECISIONS, NODES, PARKED
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Witness
 from streams.kafka import decode
+from streams.replay.history import TopicHistory
+from streams.replay.verify import verify_nodes
+from streams.run.slots import NODE_CREW
 from tests.decide.story import Story
-from tests.decide.test_nodes import came, fault
+from tests.decide.test_nodes import attempt, came, fault
 from tests.run.parts import Process, Room, until
 
 pytestmark = pytest.mark.stack
+
+
+def told_by_nobody() -> NodeFaultTold:
+    """A decision that no fact leads to."""
+    seen = fault(1, 1_000, "forged")
+    assert isinstance(seen, NodeFaultSeen)
+    return NodeFaultTold("forged", "", attempt(1), 1_000, seen.event_id, seen.fault, 0)
+
 
 XID = "{stamp} gpu2 kernel: [  812.401] NVRM: Xid (PCI:0000:06:00): 79, pid=4311, GPU has fallen off the bus.\n"
 
@@ -147,3 +158,16 @@ def test_a_record_that_can_not_be_handled_is_parked_and_the_next_is_decided(room
     parked = [decode(room.codec, message) for message in room.read(PARKED)]
     assert NODES.name in [one.topic for one in parked if isinstance(one, RecordParked)]
     assert decider.running.poll() is None
+
+
+def test_replay_derives_again_what_nodes_were_decided(room: Room, decider: Process) -> None:
+    history = TopicHistory(room.bootstrap, NODE_CREW.group, NODES, NODE_DECISIONS)
+    report = verify_nodes(history, room.codec)
+    assert report.difference is None
+    assert report.decisions > 80
+    assert report.parked >= 1
+    assert decider.running.poll() is None
+    with room.transaction("forged") as write:
+        write(NODE_DECISIONS, "local/forged", told_by_nobody())
+    forged = verify_nodes(TopicHistory(room.bootstrap, NODE_CREW.group, NODES, NODE_DECISIONS), room.codec)
+    assert forged.difference is not None
