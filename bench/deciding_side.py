@@ -9,6 +9,7 @@ import json
 import pickle
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,10 @@ class Turn:
 
 
 class Clock:
-    """Notes when the first and the last fact were handled."""
+    """Notes when the first and the last fact were handled, and stops the stream after the last."""
 
-    def __init__(self, facts: int) -> None:
+    def __init__(self, facts: int, stop: Callable[[], None]) -> None:
+        self._stop = stop
         self._left = facts
         self.began: tuple[float, float] = (0.0, 0.0)
         self.ended: tuple[float, float] = (0.0, 0.0)
@@ -52,6 +54,7 @@ class Clock:
         self._left -= 1
         if self._left == 0:
             self.ended = (time.perf_counter(), cpu_s())
+            self._stop()
 
 
 class _Ours(Worker):
@@ -73,9 +76,9 @@ class _Plan(dict[bytes, list[Step]]):
 
 def main() -> None:
     turn: Turn = pickle.loads(Path(sys.argv[1]).read_bytes())
-    clock = Clock(turn.facts)
+    clock = Clock(turn.facts, lambda: app.stop())
     app = (_ours if turn.kind == "ours" else _theirs)(turn, clock)
-    app.run(count=turn.facts, timeout=120)
+    app.run()
     wall_s, used_s = (after - before for before, after in zip(clock.began, clock.ended, strict=True))
     Path(sys.argv[2]).write_text(json.dumps({"wall_s": wall_s, "cpu_s": used_s, "peak_mb": peak_mb()}))
 
