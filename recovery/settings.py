@@ -230,7 +230,8 @@ class WatchSettings(Section):
         " down, labels off) is an alarm.",
     )
     unknown_after_s: Seconds = Field(
-        default=600, description="Seconds of growing output without a known line of progress, after which it is an alarm."
+        default=600,
+        description="Seconds of growing output without a known line of progress, after which it is an alarm.",
     )
     kafka: KafkaSourceSettings = KafkaSourceSettings()
     victorialogs: VictoriaLogsSettings = VictoriaLogsSettings()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from queue import Empty, Full, Queue
+from typing import Protocol
 
 from streams.sources.lines import Batch, Cursor, LogSource
 
@@ -16,11 +17,24 @@ _TRY_S = 0.2
 STOP_S = 20.0
 
 
+class Batches(Protocol):
+    """Where batches of one source come from."""
+
+    name: str
+
+    def take(self) -> Batch | None:
+        """The next batch, if one is there."""
+
+    def close(self) -> None:
+        """Stop reading."""
+
+
 class Feed:
     """A source that is being followed."""
 
     def __init__(self, source: LogSource, cursors: Mapping[str, Cursor], since_ms: int) -> None:
-        self.source = source
+        self.name = source.name
+        self._source = source
         self._stop = threading.Event()
         self._batches: Queue[Batch] = Queue(WAITING_BATCHES)
         self._failure: BaseException | None = None
@@ -35,7 +49,7 @@ class Feed:
             return self._batches.get_nowait()
         except Empty:
             if self._failure is not None:
-                raise RuntimeError(f"following {self.source.name} failed") from self._failure
+                raise RuntimeError(f"following {self.name} failed") from self._failure
             return None
 
     def close(self) -> None:
@@ -43,11 +57,11 @@ class Feed:
         self._stop.set()
         self._thread.join(STOP_S)
         if not self._thread.is_alive():
-            self.source.close()
+            self._source.close()
 
     def _run(self, cursors: Mapping[str, Cursor], since_ms: int) -> None:
         try:
-            for batch in self.source.follow(cursors, since_ms, self._stop):
+            for batch in self._source.follow(cursors, since_ms, self._stop):
                 self._put(batch)
         except BaseException as failure:  # noqa: BLE001 - raised again by `take`, in the thread that can act on it
             self._failure = failure

@@ -7,7 +7,8 @@ attempt that nobody can see is left alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -57,8 +58,27 @@ class Questions:
         return event if isinstance(event, OutputAsked) else None
 
 
-def answer(asked: OutputAsked, position: Position, seen_ms: Callable[[str], int | None], now_ms: int) -> OutputChecked:
-    """Look at the attempt's files now. `seen_ms` says when a path was last seen to grow, if it is followed."""
+@dataclass(frozen=True)
+class StoreSaid:
+    """What one log source beside files says: when the attempt's newest line was written, or why it does not know."""
+
+    source: str
+    last_ms: int | None
+    delay_ms: int
+    problem: str
+
+
+def answer(
+    asked: OutputAsked,
+    position: Position,
+    seen_ms: Callable[[str], int | None],
+    now_ms: int,
+    said: Sequence[StoreSaid] = (),
+) -> OutputChecked:
+    """Look at the attempt's files now. `seen_ms` says when a path was last seen to grow, if it is followed.
+
+    `said` is what stores answer beside. Who sees a file itself need not wait for what a store may get late.
+    """
     grown: list[int] = []
     problems: list[str] = []
     for path in asked.log_paths:
@@ -68,13 +88,16 @@ def answer(asked: OutputAsked, position: Position, seen_ms: Callable[[str], int 
             problems.append(f"{path}: {error.strerror}")
     if not asked.log_paths:
         problems.append("the scheduler names no output of this attempt")
+    delay_ms = 0 if grown else max((one.delay_ms for one in said if one.last_ms is not None), default=0)
+    grown += [one.last_ms for one in said if one.last_ms is not None]
+    problems += [one.problem for one in said if one.last_ms is None]
     return OutputChecked(
         event_id=derived_id("checked", asked.event_id),
         cause=asked.event_id,
         attempt=asked.attempt,
         position=position,
         last_output_ms=max(grown, default=None),
-        delay_ms=0,
+        delay_ms=delay_ms,
         error="; ".join(problems) if not grown else None,
         checked_ms=now_ms,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 import structlog
@@ -28,6 +28,8 @@ class Jobs:
         self._views: dict[str, JobView] = {}
         self._changed = True
         self._claims: Mapping[str, Claim] = {}
+        self.version = 0
+        """Rises with every change of the views."""
         self._consumer = reader(bootstrap, "recovery-watch-jobs")
         self._topic = TopicView(self._consumer, (JOBS,), self._take)
 
@@ -43,6 +45,11 @@ class Jobs:
             self._claims, self._changed = claims_of(self._views.values()), False
         return self._claims
 
+    @property
+    def views(self) -> Collection[JobView]:
+        """The views of all jobs that are not closed, as they are now."""
+        return self._views.values()
+
     def close(self) -> None:
         self._consumer.close()
 
@@ -54,6 +61,7 @@ class Jobs:
         else:
             self._views[key] = view
         self._changed = True
+        self.version += 1
 
 
 def read_positions(bootstrap: str, codec: Codec) -> dict[str, SourceRead]:

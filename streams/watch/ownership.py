@@ -41,6 +41,11 @@ class Written:
     """The file was replaced or truncated moments ago: a new attempt may have done it that we do not know of yet."""
 
 
+def written_at(own_ms: int, read_ms: int) -> Written:
+    """A record of a store: it has a time of its own, and that is all."""
+    return Written(own_ms=own_ms, after_ms=None, before_ms=None, absent_ms=None, read_ms=read_ms, new_epoch=False)
+
+
 @dataclass(frozen=True)
 class Owner:
     attempt: AttemptId

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import TypeVar
 from zoneinfo import ZoneInfo
@@ -21,21 +21,26 @@ from recovery.metrics import counter, gauge
 from recovery.process import ProcessContext, run_process
 from recovery.settings import Settings, SettingsError
 from recovery.topics import TopicsError, check_topics
-from schemas.bookkeeping import SourceRead
+from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.codec import Codec
+from schemas.decisions import OutputAsked
+from schemas.identity import Position
 from schemas.registry import RegistryError, RegistryIds
 from schemas.topics import JOBS, JOURNAL, NODES, PARKED, POSITIONS, REQUESTS, Topic
 from streams.kafka import KafkaUnavailable
+from streams.sources.configured import sources_of
 from streams.sources.files import FileState
-from streams.watch.answers import Questions, answer
+from streams.watch.answers import Questions, StoreSaid, answer
+from streams.watch.blind import BlindWatch
 from streams.watch.claims import Claim
-from streams.watch.events import source_of
+from streams.watch.events import LineFact, source_of
 from streams.watch.examples import load_matcher
 from streams.watch.jobs import Jobs, read_positions
 from streams.watch.nodes import NodeWatch
 from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
 from streams.watch.source import Source
+from streams.watch.stores import Stores
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
 
@@ -68,6 +73,7 @@ def _body(context: ProcessContext) -> None:
         matcher = load_matcher(load_packs(settings.watch.packs))
     except BadPack as error:
         raise SettingsError(str(error)) from error
+    sources = sources_of(settings)
     bootstrap = settings.kafka.bootstrap
     if _retried(context, "Kafka", lambda: _checked(bootstrap)) is None:
         return
@@ -89,8 +95,12 @@ def _body(context: ProcessContext) -> None:
         questions = _retried(context, "Kafka", lambda: Questions(bootstrap, codec))
         if questions is None:
             return
-        with closing(questions), closing(NodeWatch(settings, matcher, reading.zone, positions)) as nodes:
-            _Watch(context, jobs, questions, nodes, Publisher(bootstrap, codec), reading, positions).follow()
+        with (
+            closing(questions),
+            closing(NodeWatch(settings, matcher, reading.zone, positions)) as nodes,
+            closing(Stores(sources, reading, positions, jobs.views, _now_ms())) as stores,
+        ):
+            _Watch(context, jobs, questions, nodes, stores, Publisher(bootstrap, codec), reading, positions).follow()
 
 
 def _checked(bootstrap: str) -> tuple[Topic, ...]:
@@ -123,6 +133,7 @@ class _Watch:
         jobs: Jobs,
         questions: Questions,
         nodes: NodeWatch,
+        stores: Stores,
         publisher: Publisher,
         reading: Reading,
         positions: dict[str, SourceRead],
@@ -131,9 +142,12 @@ class _Watch:
         self._jobs = jobs
         self._questions = questions
         self._nodes = nodes
+        self._stores = stores
         self._publisher = publisher
         self._reading = reading
         self._positions = positions
+        watch = context.settings.watch
+        self._blind = BlindWatch(watch.missing_after_s, watch.unknown_after_s, positions)
         self._sources: dict[str, Source] = {}
         self._over_since_ms: dict[str, int] = {}
         self._left: dict[str, Claim] = {}
@@ -164,26 +178,46 @@ class _Watch:
             claim = self._claims.get(path)
             if claim is not None:
                 for event in source.turn(_now_ms(), claim):
-                    self._publisher.write(event)
+                    self._write(event)
                 self._report(path, source)
+        for event in self._stores.turn(self._jobs.views, self._jobs.version, self._is_told):
+            self._write(event)
         for fact in self._nodes.turn(_now_ms()):
             self._publisher.write_of_node(fact)
+        for report in self._blind.look(now_ms, self._jobs.views, self._sources, self._stores.readers):
+            self._publisher.write(report)
+            log.warning("blind", attempt=str(report.attempt), kind=report.kind, ended=report.ended, found=report.detail)
         self._answer()
-        more = any(source.more for source in self._sources.values())
+        more = self._stores.more or any(source.more for source in self._sources.values())
         if now_ms - self._positions_ms >= POSITION_MS:
             self._write_positions(FLUSH_S)
         self._count()
         return more
 
+    def _write(self, event: LineFact | RecordParked) -> None:
+        if not isinstance(event, RecordParked):
+            self._blind.heard(event, _now_ms())
+        self._publisher.write(event)
+
+    def _is_told(self, path: str) -> bool:
+        """Whether watch reads this file itself and knows whose each line is: then no store need tell it."""
+        source, claim = self._sources.get(path), self._claims.get(path)
+        followed = source is not None and source.state is FileState.FOLLOWED
+        return followed and claim is not None and not claim.shared
+
     def _answer(self) -> None:
-        """Look at the output that deciders ask about, and say what is seen."""
+        """Look at the output that deciders ask about, and say what is seen; stores are asked in between."""
         for asked, position in self._questions.new():
-            now_ms = _now_ms()
-            checked = answer(asked, position, self._grew_ms, now_ms)
-            self._publisher.write(checked)
-            log.info(
-                "output looked at", attempt=str(asked.attempt), grew_ms=checked.last_output_ms, error=checked.error
-            )
+            if self._stores.ask(asked, position, _now_ms()):
+                continue
+            self._say(asked, position, ())
+        for asked, position, said in self._stores.answered(_now_ms()):
+            self._say(asked, position, said)
+
+    def _say(self, asked: OutputAsked, position: Position, said: Sequence[StoreSaid]) -> None:
+        checked = answer(asked, position, self._grew_ms, _now_ms(), said)
+        self._publisher.write(checked)
+        log.info("output looked at", attempt=str(asked.attempt), grew_ms=checked.last_output_ms, error=checked.error)
 
     def _grew_ms(self, path: str) -> int | None:
         source = self._sources.get(path)
@@ -234,8 +268,9 @@ class _Watch:
             position = source.position(now_ms)
             self._publisher.write_position(position)
             self._positions[position.source] = position
-        for position in self._nodes.moved(now_ms):
+        for position in (*self._nodes.moved(now_ms), *self._stores.moved(now_ms), *self._blind.moved()):
             self._publisher.write_position(position)
+            self._positions[position.source] = position
         self._positions_ms = now_ms
         return True
 

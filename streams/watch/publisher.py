@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from recovery.metrics import FACTS_WRITTEN, PARKED
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.codec import Codec
-from schemas.facts import OutputChecked, SignatureMatched
+from schemas.facts import BlindReported, OutputChecked, SignatureMatched
 from schemas.nodes import NodeFaultSeen
 from schemas.topics import PARKED as PARKED_TOPIC
 from schemas.topics import POSITIONS, fact_route, node_fact_route
@@ -41,7 +41,7 @@ class Publisher:
         """Whether so much waits for Kafka that nothing more may be read."""
         return len(self._producer) >= MOST_WAITING
 
-    def write(self, event: LineFact | OutputChecked | RecordParked) -> None:
+    def write(self, event: LineFact | OutputChecked | BlindReported | RecordParked) -> None:
         """Give one fact or parked line to Kafka. Raises KafkaException after a failure that can't be got over."""
         if isinstance(event, RecordParked):
             key = event.key.decode("utf-8", "replace")
@@ -91,8 +91,10 @@ class Publisher:
             self._failure = error
 
 
-def _time_of(event: LineFact | OutputChecked) -> int:
+def _time_of(event: LineFact | OutputChecked | BlindReported) -> int:
     """When watch saw it."""
+    if isinstance(event, BlindReported):
+        return event.reported_ms
     if isinstance(event, SignatureMatched):
         return event.evidence.read_ms
     return event.checked_ms if isinstance(event, OutputChecked) else event.read_ms

@@ -1,0 +1,82 @@
+"""Finds what the records of a batch say: those of one stream are looked at together, as they stand in the file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streams.sources.lines import Labels, SourceLine
+from streams.watch.events import Line
+from streams.watch.matcher import Found
+from streams.watch.stamps import stamp_ms
+from streams.watch.surroundings import tail_of
+from streams.watch.telling import Reading
+
+MOST_STREAMS = 512
+"""Streams whose last lines are remembered, for signatures that look at the lines before."""
+MOST_IN_RECORD = 4_096
+"""Lines of interest in one record, which a collector may have joined of many."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of interest, and the record that it stands in."""
+
+    record: SourceLine
+    line: Line
+
+
+class Records:
+    """Reads batches of one source, in their order."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._tails: OrderedDict[Labels, bytes] = OrderedDict()
+
+    def said(self, records: Sequence[SourceLine], now_ms: int) -> list[Said]:
+        """The lines of interest, in the order of the records."""
+        streams: dict[Labels, list[int]] = {}
+        for number, record in enumerate(records):
+            streams.setdefault(record.labels, []).append(number)
+        found = [one for labels, numbers in streams.items() for one in self._of_stream(labels, numbers, records)]
+        found.sort(key=lambda one: one[:2])
+        counts: dict[int, int] = {}
+        said = []
+        for number, _start, what in found:
+            count = counts[number] = counts.get(number, -1) + 1
+            if count < MOST_IN_RECORD:
+                said.append(Said(records[number], self._line(records[number], what, count, now_ms)))
+        return said
+
+    def _of_stream(
+        self, labels: Labels, numbers: Sequence[int], records: Sequence[SourceLine]
+    ) -> list[tuple[int, int, Found]]:
+        """Number of the record, place in the text and what was found, of one stream."""
+        starts, position = [], 0
+        for number in numbers:
+            starts.append(position)
+            position += len(records[number].text) + 1
+        text = b"".join(records[number].text + b"\n" for number in numbers)
+        before = self._tails.pop(labels, b"")
+        self._tails[labels] = tail_of(text)
+        if len(self._tails) > MOST_STREAMS:
+            self._tails.popitem(last=False)
+        found = self._reading.matcher.scan(text, before)
+        return [(numbers[bisect_right(starts, one.start) - 1], one.start, one) for one in found]
+
+    def _line(self, record: SourceLine, found: Found, count: int, now_ms: int) -> Line:
+        own_ms = stamp_ms(found.line, zone=self._reading.zone, near_ms=now_ms)
+        return Line(
+            path=record.labels.filename or record.source,
+            epoch=record.epoch,
+            offset=record.offset,
+            line_no=0,
+            line_ms=record.at_ms if own_ms is None or own_ms > record.at_ms + self._reading.skew_ms else own_ms,
+            read_ms=now_ms,
+            found=found,
+            source=record.source,
+            index=record.index * MOST_IN_RECORD + count,
+            identity=f"{record.identity}:{count}",
+        )
