@@ -121,7 +121,7 @@ class Query:
     def _fact(self, node: str, series: Series, value: float, position: Position, now_ms: int) -> NodeFaultSeen:
         asked = self._asked
         labels = ", ".join(f'{name}="{text}"' for name, text in series)
-        text = masked(f"{asked.query} {{{labels}}} = {value:g}")[:MOST_CHARACTERS]
+        text = masked(f"{{{labels}}} = {value:g}, asked as {asked.query}")[:MOST_CHARACTERS]
         evidence = Evidence("", 0, 0, position.offset, now_ms, node, None, text, digest_of(text))
         excluding = asked.remedy is Remedy.RESTART_EXCLUDING_NODE
         return NodeFaultSeen(

@@ -67,7 +67,7 @@ def test_a_value_that_crosses_its_limit_is_a_fault_of_the_node(fake: FakePrometh
     assert (fault.fault_class, fault.scope) == (FaultClass.GPU_MEMORY_ECC, Scope.NODE)
     assert fault.detail == "7 errors on GPU 3"
     assert (fault.at_ms, fault.evidence.file) == (BASE + PERIOD_MS, "")
-    assert 'gpu="3"' in fault.evidence.text
+    assert fault.evidence.text == '{Hostname="node2.lan:9400", gpu="3"} = 7, asked as ecc_errors'
     assert (fact.position.source, fact.position.offset) == ("metric:ecc", BASE + PERIOD_MS)
 
 
