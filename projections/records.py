@@ -11,7 +11,7 @@ from schemas.catalogue import DECISIONS
 from schemas.decisions import AnomalyDetected, AttributionMade, Decision, FactParked, FactSetAside, QuarantineEnded
 from schemas.facts import Evidence, Fact, JobObserved, NodeFaultReported, QuarantineLifted, SignatureMatched
 from schemas.identity import AttemptId
-from schemas.records import to_avro
+from schemas.records import to_document
 
 FACT, DECISION = 0, 1
 """The stage of a record: facts come before what was decided on them at the same time."""
@@ -78,7 +78,7 @@ class Record:
     def payload(self) -> Mapping[str, Any]:
         """The event as a document, its lines named by digest alone: their text stands in a table of its own."""
         event_class: type = type(self.event)
-        document = cast(dict[str, Any], to_avro(event_class)(self.event))
+        document = cast(dict[str, Any], to_document(event_class)(self.event))
         for name in ("evidence", "root"):
             if document.get(name) is not None:
                 document[name] = without_text(document[name])
