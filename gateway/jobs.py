@@ -131,6 +131,7 @@ def _training(row: RowMapping) -> dict[str, Any]:
         "last_checkpoint_step": row["last_checkpoint_step"],
         "last_checkpoint_time": rfc3339(row["last_checkpoint_ms"]),
         "loaded_checkpoint_step": row["loaded_checkpoint_step"],
+        "blind": row["blind"],
         "closed": row["closed_ms"] is not None,
     }
 

@@ -14,7 +14,7 @@ ATTEMPTS = _table(
     "heimdall_job_id cluster job_id incarnation attempt_index opened_ms submit_time workflow_id name user_name"
     " partition mode mode_reason aps_error raw_job_id start_ms end_ms exit_code hold state jm_state state_detail"
     " observed_ms nodes excluded_nodes log_paths first_step_ms last_step last_step_ms total_steps"
-    " last_checkpoint_step last_checkpoint_ms loaded_checkpoint_step loaded_checkpoint_ms closed_ms",
+    " last_checkpoint_step last_checkpoint_ms loaded_checkpoint_step loaded_checkpoint_ms blind closed_ms",
 )
 ADVICE = _table(
     "advice",

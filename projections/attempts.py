@@ -8,7 +8,7 @@ from projections.merge import Row, Upsert, Values
 from projections.records import Record
 from projections.tables import ATTEMPTS, LOOKS, WORKFLOWS
 from schemas.decisions import AttemptMoved, AttemptOpened, JobClosed
-from schemas.facts import CheckpointLoaded, CheckpointSaved, JobObserved, ProgressObserved
+from schemas.facts import BlindReported, CheckpointLoaded, CheckpointSaved, JobObserved, ProgressObserved
 from schemas.identity import AttemptId
 
 _KEY = ("heimdall_job_id",)
@@ -30,6 +30,7 @@ PROGRESSED = Upsert(
 )
 SAVED = Upsert("saved", ATTEMPTS, _KEY, _IDENTITY, greatest=("last_checkpoint_step", "last_checkpoint_ms"))
 LOADED = Upsert("loaded", ATTEMPTS, _KEY, _IDENTITY, greatest=("loaded_checkpoint_step", "loaded_checkpoint_ms"))
+BLINDED = Upsert("blinded", ATTEMPTS, _KEY, _IDENTITY, order="blind_ms", latest=("blind",))
 CLOSED = Upsert("closed", ATTEMPTS, _KEY, _IDENTITY, least=("closed_ms",))
 
 _LOOK_KEY = ("cluster", "job_id", "restart_count", "submit_time")
@@ -54,6 +55,7 @@ UPSERTS = (
     PROGRESSED,
     SAVED,
     LOADED,
+    BLINDED,
     CLOSED,
     LOOKED,
     CONTROLLED,
@@ -85,6 +87,8 @@ def rows_for(record: Record) -> Iterator[Row]:
     elif isinstance(event, CheckpointLoaded):
         loaded = {"loaded_checkpoint_step": event.step, "loaded_checkpoint_ms": event.read_ms}
         yield Row(LOADED, _attempt(event.attempt) | loaded)
+    elif isinstance(event, BlindReported):
+        yield Row(BLINDED, _attempt(event.attempt) | {"blind_ms": event.reported_ms, "blind": list(event.kinds)})
     elif isinstance(event, JobClosed):
         last = event.attempt
         for index in range(last.index + 1):

@@ -59,6 +59,9 @@ ATTEMPTS = Table(
     _whole("last_checkpoint_ms"),
     _whole("loaded_checkpoint_step"),
     _whole("loaded_checkpoint_ms"),
+    # from BlindReported
+    _whole("blind_ms"),
+    Column("blind", JSONB),
     # from JobClosed
     _whole("closed_ms"),
     Index("attempt_rows_opened", "opened_ms", "heimdall_job_id"),

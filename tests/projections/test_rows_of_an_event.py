@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from projections.projectors import UPSERTS, rows_for
 from projections.records import Record
 from projections.tables import ATTEMPTS, AUDIT, EVIDENCE, LOOKS, TIMELINE
 from schemas.catalogue import DECISIONS, FACTS
-from schemas.facts import JobObserved, ProgressObserved, SignatureMatched, TimerFired
+from schemas.facts import BlindReported, JobObserved, ProgressObserved, SignatureMatched, TimerFired
 from schemas.identity import AttemptId, Position
-from schemas.vocabulary import TimerPurpose
+from schemas.vocabulary import BlindKind, TimerPurpose
 from tests.any_event import any_of
 from tests.histories import XID_LINE, gpu_xid_failure
 
@@ -51,6 +52,32 @@ def test_a_line_of_output_stands_in_the_evidence_table_alone() -> None:
     assert XID_LINE in shown
     others = [row.values for row in rows if row.upsert.table is not EVIDENCE]
     assert "fallen off the bus" not in json.dumps(others)
+
+
+def test_being_blind_stands_on_the_attempt_and_in_its_timeline_until_it_ends() -> None:
+    absent = BlindReported(
+        event_id="begin",
+        cause="",
+        attempt=ATTEMPT,
+        position=Position("blind:absent", 0, 0),
+        kind=BlindKind.ABSENT,
+        ended=False,
+        detail="not there: /logs/slurm-42.out",
+        advice="Mount it.",
+        kinds=(BlindKind.ABSENT,),
+        since_ms=1,
+        reported_ms=2,
+    )
+    end = Position("blind:absent", 0, 1)
+    ended = replace(absent, event_id="end", position=end, ended=True, kinds=(), reported_ms=3)
+    told = []
+    for event in (absent, ended):
+        rows = {row.upsert.table: row.values for row in rows_for(Record("t", 0, 0, 0, "", event))}
+        told.append((rows[ATTEMPTS]["blind"], rows[ATTEMPTS]["blind_ms"], rows[TIMELINE]["title"]))
+    assert told == [
+        (["absent"], 2, "Watch is blind: not there: /logs/slurm-42.out"),
+        ([], 3, "Watch sees this attempt again: absent"),
+    ]
 
 
 @pytest.mark.parametrize("kind", [JobObserved, ProgressObserved, TimerFired])

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -95,13 +95,17 @@ class Bench:
             self._facts.append(decode(self.codec, message))
 
     @contextmanager
-    def watch(self) -> Iterator[subprocess.Popen[bytes]]:
-        """A real `recovery watch`, ready; killed at the end, whatever happened."""
-        environment = os.environ | {
-            "RECOVERY_DATA": str(self.data),
-            "RECOVERY_KAFKA__BOOTSTRAP": self.endpoints.kafka,
-            "RECOVERY_REGISTRY__URL": self.endpoints.registry,
-        }
+    def watch(self, settings: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+        """A real `recovery watch`, ready; killed at the end, whatever happened. `settings` are further variables."""
+        environment = (
+            os.environ
+            | dict(settings or {})
+            | {
+                "RECOVERY_DATA": str(self.data),
+                "RECOVERY_KAFKA__BOOTSTRAP": self.endpoints.kafka,
+                "RECOVERY_REGISTRY__URL": self.endpoints.registry,
+            }
+        )
         with subprocess.Popen([sys.executable, "-m", "recovery", "watch"], env=environment) as process:
             try:
                 until(lambda: any(run.pid == process.pid for run in read_run_files(self.data)), "watch runs")

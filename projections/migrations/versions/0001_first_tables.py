@@ -29,6 +29,7 @@ SELECT a.heimdall_job_id, a.cluster, a.job_id, a.incarnation, a.attempt_index, a
        coalesce(l.log_paths, '[]'::jsonb) AS log_paths,
        a.first_step_ms, a.last_step, a.last_step_ms, a.total_steps,
        a.last_checkpoint_step, a.last_checkpoint_ms, a.loaded_checkpoint_step, a.loaded_checkpoint_ms,
+       coalesce(a.blind, '[]'::jsonb) AS blind,
        a.closed_ms
 FROM attempt_rows a
 LEFT JOIN LATERAL (
@@ -128,6 +129,8 @@ def _attempts() -> None:
         sa.Column("last_checkpoint_ms", sa.BigInteger),
         sa.Column("loaded_checkpoint_step", sa.BigInteger),
         sa.Column("loaded_checkpoint_ms", sa.BigInteger),
+        sa.Column("blind_ms", sa.BigInteger),
+        sa.Column("blind", JSONB),
         sa.Column("closed_ms", sa.BigInteger),
     )
     op.create_index("attempt_rows_job", "attempt_rows", ["job_id", "attempt_index"])

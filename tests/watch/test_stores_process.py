@@ -1,0 +1,141 @@
+"""The watch process on real Kafka with log sources beside files: a raw topic, a real VictoriaLogs, a small Loki."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local.endpoints import Endpoints
+from infra.local.stack import Stack
+from schemas.decisions import OutputAsked
+from schemas.facts import BlindReported, OutputChecked, SignatureMatched
+from schemas.topics import REQUESTS
+from schemas.vocabulary import BlindKind
+from streams.kafka import producer, send
+from streams.sources.lines import Labels
+from tests.sources.benches import KafkaBench, LokiBench, VictoriaLogsBench, Written
+from tests.sources.victorialogs_server import binary
+from tests.watch.parts import attempt
+from tests.watch.test_process import Bench, until
+
+pytestmark = pytest.mark.stack
+XID = "node2 rank 3: kernel: NVRM: Xid (PCI:0000:06:00): 79, number {n}"
+QUICK = {"SETTLE_S": "0.3", "DELAY_S": "2", "POLL_S": "0.1"}
+
+
+class Stores:
+    """A job whose file is nowhere here, and everything that a collector may send its lines to."""
+
+    def __init__(
+        self, bench: Bench, kafka: KafkaBench, loki: LokiBench, victorialogs: VictoriaLogsBench | None
+    ) -> None:
+        self.bench = bench
+        self.kafka, self.loki, self.victorialogs = kafka, loki, victorialogs
+        self.path = f"/nowhere/slurm-{bench.job_id}.out"
+
+    def environment(self) -> dict[str, str]:
+        named = {
+            "KAFKA__TOPIC": self.kafka.topic,
+            "KAFKA__DELAY_S": "2",
+            "LOKI__URL": self.loki.server.url,
+            "LOKI__SEARCH": '{cluster="local"}',
+            "MISSING_AFTER_S": "1",
+        } | {f"LOKI__{name}": value for name, value in QUICK.items()}
+        if self.victorialogs is not None:
+            named["VICTORIALOGS__URL"] = self.victorialogs.server.url
+            named |= {f"VICTORIALOGS__{name}": value for name, value in QUICK.items()}
+        return {f"RECOVERY_WATCH__{name}": value for name, value in named.items()}
+
+    def watch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return self.bench.watch(self.environment())
+
+    def publish(self) -> None:
+        view = self.bench.view()
+        [shown] = view.attempts
+        self.bench.publish(replace(view, attempts=(replace(shown, log_paths=(self.path,)),)))
+
+    def line(self, text: str, **labels: Any) -> Written:
+        return Written(text, time.time_ns() // 1_000_000, Labels(self.bench.job_id, self.path, **labels))
+
+    def faults(self, source: str) -> list[SignatureMatched]:
+        facts = [fact for fact in self.bench.facts() if isinstance(fact, SignatureMatched)]
+        return list({fact.event_id: fact for fact in facts if fact.position.source.startswith(source)}.values())
+
+    def blind(self) -> Mapping[BlindKind, bool]:
+        """Each kind that was told, and whether it has ended."""
+        return {fact.kind: fact.ended for fact in self.bench.facts() if isinstance(fact, BlindReported)}
+
+
+@pytest.fixture
+def stores(stack: Endpoints, session_stack: Stack, tmp_path: Path) -> Iterator[Stores]:
+    program = binary()
+    (tmp_path / "victorialogs").mkdir()
+    made = None if program is None else VictoriaLogsBench(program, tmp_path / "victorialogs")
+    with (
+        closing(Bench(stack, tmp_path)) as bench,
+        closing(KafkaBench(stack, session_stack)) as kafka,
+        closing(LokiBench()) as loki,
+    ):
+        try:
+            yield Stores(bench, kafka, loki, made)
+        finally:
+            if made is not None:
+                made.close()
+
+
+def test_lines_of_every_source_become_facts_once_through_a_kill_and_being_blind_is_told(stores: Stores) -> None:
+    stores.publish()
+    benches = {"kafka:": stores.kafka, "loki:main": stores.loki}
+    if stores.victorialogs is not None:
+        benches["victorialogs:main"] = stores.victorialogs
+    with stores.watch() as process:
+        until(lambda: stores.blind() == {BlindKind.ABSENT: False}, "nothing is seen of it, and that is told")
+        for bench in benches.values():
+            bench.write([stores.line(XID.format(n=1), attempt=0), stores.line("still here")])
+        until(lambda: all(len(stores.faults(name)) == 1 for name in benches), "the fault, from each source")
+        until(lambda: stores.blind() == {BlindKind.ABSENT: True}, "it is seen, and that is told")
+        process.kill()
+        process.wait(10)
+    for bench in benches.values():
+        bench.write([stores.line(XID.format(n=2))])
+    with stores.watch():
+        until(lambda: all(len(stores.faults(name)) == 2 for name in benches), "the second fault, from each source")
+        checked = ask(stores)
+    for name in benches:
+        first, second = stores.faults(name)
+        assert first.position < second.position
+        assert (first.evidence.node, first.evidence.rank, first.evidence.file) == ("node2", 3, stores.path)
+    assert checked.error is None
+    assert checked.last_output_ms is not None
+    assert time.time_ns() // 1_000_000 - checked.last_output_ms < 120_000
+    assert checked.delay_ms == 2_000, "the query delay of the sources that answered"
+
+
+def ask(stores: Stores) -> OutputChecked:
+    """Ask as a decider does, and wait for the answer."""
+    bench = stores.bench
+    asked = OutputAsked(f"question-{bench.job_id}", "", attempt(0, bench.job_id), 0, (stores.path,), 0, None, 60_000)
+    to = producer(bench.endpoints.kafka, "test")
+    send(to, REQUESTS, f"local/{bench.job_id}", bench.codec.encode(asked, source="test", time_ms=0, subject="test"))
+    assert to.flush(10) == 0
+    until(lambda: any(isinstance(fact, OutputChecked) for fact in bench.facts()), "the answer")
+    return next(fact for fact in bench.facts() if isinstance(fact, OutputChecked))
+
+
+def test_a_collector_that_renames_paths_is_found_out(stores: Stores) -> None:
+    stores.publish()
+    with stores.watch():
+        stores.kafka.send([json.dumps({"message": "hello", "job_id": stores.bench.job_id, "filename": "/mnt/x.out"})])
+        until(lambda: stores.blind().get(BlindKind.LABELS) is False, "the labels are off, and that is told")
+    reports = [fact for fact in stores.bench.facts() if isinstance(fact, BlindReported)]
+    report = next(report for report in reports if report.kind is BlindKind.LABELS)
+    assert "/mnt/x.out" in report.detail
+    assert stores.path in report.detail
