@@ -6,13 +6,13 @@ time and, where it rests on lines of output, shows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.story import Entry, Row, Story
 from gateway.times import clock
 from gateway.why_steps import steps
-from schemas.vocabulary import FAILURE_STATES, FINAL_STATES, AttemptState
+from schemas.vocabulary import FAILURE_STATES, FINAL_STATES, AnomalyKind, AttemptState
 
 HAPPENED, CAUSE, DECIDED, DONE, OUTCOME, NOW = "happened", "cause", "decided", "done", "outcome", "now"
 
@@ -78,13 +78,22 @@ def _happened(story: Story) -> Iterator[Sentence]:
             yield Sentence(HAPPENED, text, entry.at_ms, entry.event_id)
 
 
+_OUTPUT = "A line of its output showed a fault"
+_WITHOUT_LINE: Mapping[str, str] = {
+    AnomalyKind.CRASH_STATE: "it counted as crashed by the scheduler's word alone",
+    AnomalyKind.HANG: "it counted as hung",
+    AnomalyKind.STRAGGLER: "it counted as slow",
+}
+
+
 def _symptom(entry: Entry) -> str:
-    said = entry.payload["detail"]
-    if entry.payload["kind"] != "crash_log":
-        return f"At {clock(entry.at_ms)} it counted as crashed by the scheduler's word alone: {said}."
+    said, kind = entry.payload["detail"], entry.payload["kind"]
+    if kind in _WITHOUT_LINE:
+        return f"At {clock(entry.at_ms)} {_WITHOUT_LINE[kind]}: {said}."
+    who = "A node that it ran on reported a fault" if kind == AnomalyKind.NODE_FAULT else _OUTPUT
     written = entry.times.get("lineMs")
     when = f", written at {clock(written)}" if written is not None else ""
-    return f"A line of its output showed a fault ({said}{when}); it was noticed at {clock(entry.at_ms)}."
+    return f"{who} ({said}{when}); it was noticed at {clock(entry.at_ms)}."
 
 
 def _causes(story: Story) -> Iterator[Sentence]:

@@ -56,9 +56,9 @@ _SYMPTOMS = {
     AnomalyKind.STRAGGLER: "a slowdown",
 }
 _WITNESSES = {
-    Witness.OUTPUT: "The output of the job",
-    Witness.NODE_LOG: "The log of the node",
-    Witness.NODE_METRIC: "A metric of the node",
+    Witness.OUTPUT: "The output on",
+    Witness.NODE_LOG: "The log of",
+    Witness.NODE_METRIC: "A metric of",
 }
 _DESIRED = {
     DesiredState.RESTARTED: "restart it",

@@ -8,11 +8,11 @@ import pytest
 
 from gateway.milestones import milestones
 from gateway.why import explain
-from schemas.decisions import AdviceWithheld
+from schemas.decisions import AdviceWithheld, AnomalyDetected, Decision
 from schemas.facts import CommandGiven, Fact
 from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY
-from schemas.vocabulary import AttemptState, CommandKind, Hold, Operation, Outcome, Refusal
+from schemas.vocabulary import AnomalyKind, AttemptState, CommandKind, FaultClass, Hold, Operation, Outcome, Refusal
 from tests.gateway.stories import story_of
 from tests.histories import failing, gpu_xid_failure, observed_only
 from tests.history import START_MS, History, Recorded
@@ -154,6 +154,24 @@ def test_a_failure_without_a_line_rests_on_the_schedulers_word() -> None:
     history.anomaly(None)
     assert "by the scheduler's word alone: Slurm reports FAILED" in said(history, "happened")
     assert "its cause is not known" in explain(story_of(history)).summary
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (AnomalyKind.NODE_FAULT, "A node that it ran on reported a fault (it says so); it was noticed at"),
+        (AnomalyKind.HANG, "it counted as hung: it says so."),
+        (AnomalyKind.STRAGGLER, "it counted as slow: it says so."),
+    ],
+)
+def test_each_symptom_is_called_by_its_own_name(kind: AnomalyKind, text: str) -> None:
+    history = History()
+    history.observed(AttemptState.RUNNING, ("node1",))
+    event: Decision = AnomalyDetected(
+        "a", "", history.attempt, history.now_ms, history.incident_id, kind, FaultClass.UNKNOWN, "it says so", None
+    )
+    history.decision(event)
+    assert text in said(history, "happened")
 
 
 def test_milestones_run_from_the_written_line_to_training_again() -> None:
