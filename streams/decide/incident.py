@@ -52,8 +52,10 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
     It counts like a line of the output where an incident collects or the attempt has failed. On an attempt that runs
     it opens an incident only where the node is broken for sure and was so in the attempt's own time; anything less is
-    kept for a while, in case the attempt fails.
+    kept for a while, in case the attempt fails. A job that recovery leaves alone is left alone here, too.
     """
+    if job.mode is Mode.DISABLED:
+        return job
     line = lines.of_node(fact)
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):

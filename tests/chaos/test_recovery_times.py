@@ -18,7 +18,7 @@ from schemas.decisions import AttemptMoved, AttemptOpened, TimerSet
 from schemas.topics import DECISION_LOG, JOURNAL, TIMERS
 from schemas.vocabulary import AttemptState, TimerPurpose
 from streams.kafka import TopicView, decode, producer, reader, stable_ends
-from streams.run.slots import GROUP, instance_id
+from streams.run.slots import ATTEMPT_CREW, GROUP
 from tests.chaos.looks import partition, write
 from tests.chaos.world import World, world
 
@@ -87,7 +87,7 @@ def partitions_of(here: World, slot: int) -> set[int]:
     admin = AdminClient({"bootstrap.servers": here.settings.kafka.bootstrap})
     group = admin.describe_consumer_groups([GROUP])[GROUP].result(20)
     for member in group.members:
-        if member.group_instance_id == instance_id(slot):
+        if member.group_instance_id == ATTEMPT_CREW.instance_id(slot):
             return {p.partition for p in member.assignment.topic_partitions if p.topic == JOURNAL.name}
     raise LookupError(f"slot {slot} is in no group")
 

@@ -10,6 +10,7 @@ from schemas.vocabulary import (
     AttemptState,
     FaultClass,
     LineRole,
+    Mode,
     Refusal,
     Remedy,
     Scope,
@@ -87,6 +88,12 @@ def test_an_attempt_that_stands_still_after_it_is_restarted_elsewhere() -> None:
     story.node_fault()
     story.wait(400)
     assert story.advised()[0] == (0, "RESTARTED", ("node2",))
+
+
+def test_a_job_that_recovery_leaves_alone_is_left_alone() -> None:
+    story = Story(mode=Mode.DISABLED)
+    story.observe(AttemptState.RUNNING)
+    assert story.node_fault() == ()
 
 
 def test_a_weak_sign_alone_opens_nothing_and_explains_a_failure_that_follows() -> None:
