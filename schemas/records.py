@@ -1,4 +1,4 @@
-"""Avro schemas of the event classes, and the conversion between an event and its Avro record.
+"""Avro schemas of the event classes, and the conversion between an event and a record of plain values.
 
 The class is the source: its fields, their types and their `Annotated` words give the schema, so that the two never
 drift. What was published stays: `schemas/avro/<Event>/<n>.avsc` are committed and immutable, and a test refuses a
@@ -65,6 +65,11 @@ def _unwrap(hint: Any) -> tuple[Any, str | None]:
     return hint, None
 
 
+def bare(hint: Any) -> Any:
+    """The type of a field without the words about it."""
+    return _unwrap(hint)[0]
+
+
 def _type(kind: Any, defined: set[str]) -> Any:
     if kind in PRIMITIVES:
         return PRIMITIVES[kind]
@@ -86,25 +91,11 @@ def _default(value: Any) -> Any:
 
 
 @cache
-def to_avro(cls: type) -> Convert:
-    """Return the function that turns an event of `cls` into the dict fastavro writes.
-
-    What may be null goes as (type, value): else fastavro finds the type out by validating the value, deeply, and that
-    takes ten times as long as writing it.
-    """
-    return _outgoing(cls, named=True)
-
-
-@cache
 def to_document(cls: type) -> Convert:
-    """Return the function that turns an event of `cls` into a plain dict, as JSON takes it."""
-    return _outgoing(cls, named=False)
-
-
-def _outgoing(cls: type, *, named: bool) -> Convert:
+    """Return the function that turns an event of `cls` into a dict of what JSON takes."""
     hints = get_type_hints(cls, include_extras=True)
     names = [field.name for field in fields(cls)]
-    converters = [(name, _outward(_unwrap(hints[name])[0], named=named)) for name in names]
+    converters = [(name, _outward(bare(hints[name]))) for name in names]
     nested = [(name, convert) for name, convert in converters if convert is not None]
     read = (
         cast(Callable[[Any], tuple[Any, ...]], attrgetter(*names))
@@ -125,42 +116,22 @@ def _optional(inner: Convert) -> Convert:
     return lambda value: None if value is None else inner(value)
 
 
-def _named(name: str, inner: Convert | None) -> Convert:
-    """The conversion of what may be null, as (type, value)."""
-    if inner is None:
-        return lambda value: None if value is None else (name, value)
-    return lambda value: None if value is None else (name, inner(value))
-
-
 def _each(inner: Convert) -> Convert:
     return lambda values: tuple(map(inner, values))
 
 
-def _outward(kind: Any, *, named: bool) -> Convert | None:
-    """The conversion of a field's value, or None where Avro takes it as it is (a StrEnum is a str)."""
+def _outward(kind: Any) -> Convert | None:
+    """The conversion of a field's value, or None where it stays as it is (a StrEnum is a str)."""
     if kind in PRIMITIVES or (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return None
     if isinstance(kind, type) and is_dataclass(kind):
-        return (to_avro if named else to_document)(kind)
+        return to_document(kind)
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple:
-        inner = _outward(args[0], named=named)
+        inner = _outward(args[0])
         return None if inner is None else _each(inner)
-    [kind] = [arg for arg in args if arg is not types.NoneType]
-    inner = _outward(kind, named=named)
-    name = _type_name(kind)
-    if named and name is not None:
-        return _named(name, inner)
+    inner = _outward(next(arg for arg in args if arg is not types.NoneType))
     return None if inner is None else _optional(inner)
-
-
-def _type_name(kind: Any) -> str | None:
-    """How Avro names a type among those that a value may have; None for an array, which has no name."""
-    if kind in PRIMITIVES:
-        return PRIMITIVES[kind]
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return "string"
-    return f"{NAMESPACE}.{kind.__name__}" if isinstance(kind, type) and is_dataclass(kind) else None
 
 
 @cache

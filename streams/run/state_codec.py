@@ -8,14 +8,21 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any, Generic, TypeVar, cast
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_reader
 
+from schemas.aps import Aps
+from schemas.binary import Writer
 from schemas.catalogue import canonical
-from schemas.records import from_avro, schema_of, to_avro
+from schemas.decisions import Advice
+from schemas.records import from_avro, schema_of
 from streams.decide.nodes import NODE_STATE_VERSION, NodeState
-from streams.decide.state import STATE_VERSION, JobState
+from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line
 
 State = TypeVar("State")
+
+
+KEPT = frozenset({Attempt, Incident, Line, Advice, Aps})
+"""The parts of a state that a fact mostly leaves as they were."""
 
 
 class UnknownState(LookupError):
@@ -27,6 +34,7 @@ class StateCodec(Generic[State]):
 
     def __init__(self, cls: type[State], version: int, folder: str) -> None:
         self._cls: type = cls
+        self._write = Writer(cls, KEPT)
         self._version = version
         self.folder = files("streams.run") / folder
 
@@ -36,10 +44,7 @@ class StateCodec(Generic[State]):
 
     def dump(self, state: State) -> bytes:
         """Return the state's bytes."""
-        buffer = io.BytesIO()
-        buffer.write(bytes([self._version]))
-        schemaless_writer(buffer, self._schemas[self._version], to_avro(self._cls)(state))
-        return buffer.getvalue()
+        return bytes([self._version]) + self._write(state)
 
     def load(self, data: bytes) -> State:
         """Return the state in `data`. Raises UnknownState."""
