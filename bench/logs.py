@@ -23,7 +23,6 @@ _STEP = (
 )
 
 
-
 def lines(size: int, *, chatty: bool) -> Iterator[str]:
     """Lines of about `size` bytes in all."""
     chance = random.Random(7)
