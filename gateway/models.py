@@ -90,9 +90,7 @@ class Job(Model):
     last_checkpoint_step: int | None
     last_checkpoint_time: Time | None
     loaded_checkpoint_step: Annotated[int | None, Field(description="the checkpoint that this attempt resumed from")]
-    blind: Annotated[
-        list[str], Field(description="what keeps watch from seeing it, now or at its end")
-    ]
+    blind: Annotated[list[str], Field(description="what keeps watch from seeing it, now or at its end")]
     closed: Annotated[bool, Field(description="what still comes for this job counts as late")]
 
 

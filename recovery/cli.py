@@ -9,6 +9,7 @@ import typer
 from recovery.commands import (
     demo,
     diagnose,
+    doctor,
     formats,
     job,
     parked,
@@ -55,6 +56,7 @@ job.register(app)
 diagnose.register(app)
 signatures.register(app)
 formats.register(app)
+doctor.register(app)
 policy.register(app)
 topics.register(app)
 projections.register(app)

@@ -7,7 +7,7 @@ that was deleted and made again starts its offsets anew, and has another id). No
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from threading import Event
 from uuid import uuid4
@@ -71,18 +71,25 @@ class KafkaTopic:
 
     def query(self, wanted: Wanted, limit: int) -> Answer:
         """Return the newest lines of a job, by reading the topic from `start_ms` on, within a bound."""
+        return self._ask(lambda consumer: self._search(consumer, wanted, limit))
+
+    def sample(self, start_ms: int, end_ms: int, limit: int) -> Answer:
+        """Return the last lines of each partition within the window; see LogSource."""
+        return self._ask(lambda consumer: self._last(consumer, start_ms, end_ms, limit))
+
+    def close(self) -> None:
+        """Nothing is held between looks."""
+
+    def _ask(self, question: Callable[[Consumer], Answer]) -> Answer:
         consumer = self._consumer()
         try:
-            return self._search(consumer, wanted, limit)
+            return question(consumer)
         except SourceProblem as problem:
             return Answer((), str(problem))
         except KafkaException as error:
             return Answer((), f"{self.name} does not answer: {error.args[0]}")
         finally:
             consumer.close()
-
-    def close(self) -> None:
-        """Nothing is held between looks."""
 
     def _read(self, consumer: Consumer, places: Mapping[str, Cursor], since_ms: int, stop: Event) -> Iterator[Batch]:
         """Batches from where `places` are; returns when the topic has more partitions than before."""
@@ -173,12 +180,26 @@ class KafkaTopic:
                 mark=offset,
             )
 
+    def _last(self, consumer: Consumer, start_ms: int, end_ms: int, limit: int) -> Answer:
+        starts = []
+        for number in self._partitions(consumer):
+            low, high = consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=ASK_S)
+            if high > low:
+                starts.append(TopicPartition(self._topic, number, max(low, high - limit)))
+        return self._scan(consumer, starts, lambda line: start_ms <= line.at_ms <= end_ms, limit)
+
     def _search(self, consumer: Consumer, wanted: Wanted, limit: int) -> Answer:
         numbers = self._partitions(consumer)
         starts = consumer.offsets_for_times(
             [TopicPartition(self._topic, number, wanted.start_ms) for number in numbers], timeout=ASK_S
         )
         starts = [start for start in starts if start.offset >= 0]  # else nothing is that new
+        return self._scan(consumer, starts, lambda line: of_wanted(line, wanted), limit)
+
+    def _scan(
+        self, consumer: Consumer, starts: list[TopicPartition], fits: Callable[[SourceLine], bool], limit: int
+    ) -> Answer:
+        """The newest lines that fit, from the starts to the end of each partition, within a bound."""
         consumer.assign(starts)
         unread = {start.partition for start in starts}
         found: tuple[SourceLine, ...] = ()
@@ -194,7 +215,7 @@ class KafkaTopic:
                     unread.discard(number)
                 if error is None:
                     lines = self._lines(message, Cursor(f"{self.name}/{number}"))
-                    found = newest([*found, *(line for line in lines if of_wanted(line, wanted))], limit)
+                    found = newest([*found, *filter(fits, lines)], limit)
                     read += 1
         return Answer(found)
 

@@ -123,6 +123,9 @@ class LogSource(Protocol):
     def query(self, wanted: Wanted, limit: int) -> Answer:
         """Return the newest lines of a job, at most `limit`. May be called from any thread, beside `follow`."""
 
+    def sample(self, start_ms: int, end_ms: int, limit: int) -> Answer:
+        """Return some of the newest lines of all jobs, to show what labels they carry."""
+
     def close(self) -> None:
         """Let go of connections. Call it after `follow` has ended."""
 

@@ -88,6 +88,14 @@ class Loki:
         unique = list(dict.fromkeys(sorted(found, key=_moment)))
         return Answer(newest(lines_of(self.name, unique), limit))
 
+    def sample(self, start_ms: int, end_ms: int, limit: int) -> Answer:
+        """Return some of the newest lines; see LogSource."""
+        try:
+            found = self._read(self._selector, start_ms * NS, (end_ms + 1) * NS, limit, "backward") or []
+        except SourceProblem as problem:
+            return Answer((), str(problem))
+        return Answer(newest(lines_of(self.name, found), limit))
+
     def close(self) -> None:
         """Let go of connections."""
         self._asking.close()

@@ -71,16 +71,24 @@ class VictoriaLogs:
         ]
         if not any_of:
             return Answer((), f"{self.name}: no job and no file to look for")
-        search = f"({self._search}) ({' or '.join(any_of)}) | sort by (_time desc) limit {limit}"
-        try:
-            entries, _whole = self._read(search, wanted.start_ms * NS, (wanted.end_ms + 1) * NS)
-        except SourceProblem as problem:
-            return Answer((), str(problem))
-        return Answer(newest(lines_of(self.name, entries), limit))
+        return self._newest(f"({self._search}) ({' or '.join(any_of)})", wanted.start_ms, wanted.end_ms, limit)
+
+    def sample(self, start_ms: int, end_ms: int, limit: int) -> Answer:
+        """Return some of the newest lines; see LogSource."""
+        return self._newest(self._search, start_ms, end_ms, limit)
 
     def close(self) -> None:
         """Let go of connections."""
         self._asking.close()
+
+    def _newest(self, search: str, start_ms: int, end_ms: int, limit: int) -> Answer:
+        try:
+            entries, _whole = self._read(
+                f"{search} | sort by (_time desc) limit {limit}", start_ms * NS, (end_ms + 1) * NS
+            )
+        except SourceProblem as problem:
+            return Answer((), str(problem))
+        return Answer(newest(lines_of(self.name, entries), limit))
 
     def _read(self, search: str, low_ns: int, end_ns: int) -> tuple[list[Entry], bool]:
         """The records of a window sorted by time, and whether these are all; lines of one moment in their order."""

@@ -196,10 +196,12 @@ def test_a_query_gives_the_newest_lines_of_a_job_or_of_its_files(bench: Bench) -
         by_job = source.query(Wanted(("7", "70"), (), start, start + 60_000), 3)
         by_file = source.query(Wanted((), ("/logs/slurm-8.out",), start, start + 60_000), 1)
         odd = source.query(Wanted(('9"',), ("/logs/a b (1).out",), start, start + 60_000), 5)
+        sample = source.sample(start, start + 60_000, 1_000)
         nothing = source.query(Wanted(("7",), (), start + 1_000, start + 60_000), 1)
     assert [line.text.decode() for line in by_job.lines] == [f"iteration {n} of 20" for n in (17, 18, 19)]
     assert [(line.at_ms, line.labels) for line in by_file.lines] == [(start + 119, other)]
     assert len(odd.lines) == 2
+    assert {line.labels.job_id for line in sample.lines} == {"7", "8", '9"'}
     assert (nothing.lines, nothing.problem) == ((), "")
 
 

@@ -127,6 +127,9 @@ class OneFile:
     def query(self, wanted: Wanted, limit: int) -> Answer:
         raise NotImplementedError("watch looks at the files themselves")
 
+    def sample(self, start_ms: int, end_ms: int, limit: int) -> Answer:
+        raise NotImplementedError("watch looks at the files themselves")
+
     def close(self) -> None:
         """Nothing is held."""
 
