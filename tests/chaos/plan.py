@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from tests.chaos.jobs import KINDS, Kind
 
-OURS = ("watch", "decide-0", "decide-1", "relay", "ask", "project", "sac", "watchdog", "gateway")
+OURS = ("watch", "decide-0", "decide-1", "nodes-0", "relay", "ask", "project", "sac", "watchdog", "gateway")
 PARTS = ("kafka", "registry", "postgres", "slurmctld")
 SLOTS = 2
 GAP_S = (1.5, 5.5)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from infra.local.daemon import Daemon
@@ -61,7 +62,7 @@ class World:
         assert self.settings.slurm.conf_path is not None
         return self.settings.slurm.conf_path
 
-    @property
+    @cached_property
     def codec(self) -> Codec:
         return Codec(RegistryIds(self.settings.registry.url))
 
