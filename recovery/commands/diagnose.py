@@ -48,7 +48,8 @@ def diagnose(
 class Shown:
     """How far reading came, on a terminal; nothing elsewhere."""
 
-    def __init__(self) -> None:
+    def __init__(self, every_s: float = SHOW_EVERY_S) -> None:
+        self._every_s = every_s
         self._on = sys.stderr.isatty()
         self._last = time.monotonic()
         self._width = 0
@@ -56,7 +57,7 @@ class Shown:
     def read(self, name: str, read: int, size: int) -> None:
         """Show it, a few times a second."""
         now = time.monotonic()
-        if not self._on or now - self._last < SHOW_EVERY_S:
+        if not self._on or now - self._last < self._every_s:
             return
         self._last = now
         text = f"reading {name}: {read >> 20} MB" + (f" of {size >> 20}" if size else "")

@@ -19,8 +19,8 @@ from streams.decide.weighing import Earlier, root_line
 from streams.diagnose.reading import Piece
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
-from streams.watch.neighbours import first_stamp, last_stamp
-from streams.watch.origin import named_nodes, origin_of
+from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
+from streams.watch.origin import named_nodes, names_of, origin_among
 from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
@@ -58,7 +58,8 @@ class Account:
     earlier: list[Earlier] = field(default_factory=list)
     outlived: int = 0
     """Faults after which training went on."""
-    nodes: dict[str, None] = field(default_factory=dict)
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The nodes that lines name, by their names with and without the domain."""
     frameworks: Counter[str] = field(default_factory=Counter)
     first_step: int | None = None
     last_step: int | None = None
@@ -86,14 +87,17 @@ class Account:
                 self._rate(line)
         self._read += len(piece.data)
         line_no, counted = piece.line_no, 0
+        last_step: Found | None = None
         for found in matcher.scan(piece.data, self._tail):
             line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
             stamped = self._stamp(found.line)
-            passed_ms = None if stamped is None else self._passed(stamped, piece.data, found.start)
+            silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
-            self._note(found, piece.offset + found.start, line_no, passed_ms)
-            if found.progress is not None:
-                self._idle_since_ms = stamped or first_stamp(piece.data[found.start :], self._stamp)
+            self._note(found, piece.offset + found.start, line_no, silent_ms)
+            last_step = found if found.progress is not None else last_step
+        if last_step is not None:
+            after = piece.data[last_step.start : last_step.start + NEAR_BYTES]
+            self._idle_since_ms = self._stamp(last_step.line) or first_stamp(after, self._stamp)
         self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
         self._tail = tail_of(piece.data)
         if self.last_step is not None and self._idle_since_ms is None:
@@ -118,16 +122,22 @@ class Account:
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
 
-    def _passed(self, stamped: int, data: bytes, start: int) -> int | None:
-        """How long before this line the last stamped one was printed."""
-        last_ms = last_stamp((self._tail + data[:start])[-len(self._tail) - start :], self._stamp)
-        last_ms = self._now_ms if last_ms is None else last_ms
+    def _silence(self, found: Found, stamped: int | None, data: bytes) -> int | None:
+        """How long nothing was printed before the scheduler ended the run."""
+        ended = found.fault is not None and found.fault.signature.fault_class is FaultClass.SCHEDULER_TIMEOUT
+        if not ended or stamped is None:
+            return None
+        before = self._tail + data[max(0, found.start - NEAR_BYTES) : found.start]
+        last_ms = last_stamp(before, self._stamp) or self._now_ms
         return stamped - last_ms if last_ms else None
 
     def _name(self, line: bytes) -> None:
         for node in named_nodes(line):
-            if len(self.nodes) < MOST_NODES:
-                self.nodes[node] = None
+            self._meet(node)
+
+    def _meet(self, node: str) -> None:
+        if node not in self.nodes and len(self.nodes) < MOST_NODES:
+            self.nodes |= names_of([node])
 
     def _note(self, found: Found, offset: int, line_no: int, silent_ms: int | None) -> None:
         if found.progress is not None:
@@ -170,8 +180,8 @@ class Account:
     def _failed(self, found: Found, fault: Fault, offset: int, line_no: int, silent_ms: int | None) -> None:
         self._name(found.line)
         if fault.node is not None:
-            self.nodes.setdefault(fault.node)
-        origin = origin_of(found.line, self.nodes)
+            self._meet(fault.node)
+        origin = origin_among(found.line, self.nodes)
         node = origin.node if fault.node is None else fault.node
         key = (fault.signature.id, node, origin.rank)
         self._kept[key] += 1

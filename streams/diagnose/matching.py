@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from streams.watch.matcher import Matcher
 from streams.watch.packs import load_packs
 
 
+@cache
 def general_matcher(folders: tuple[Path, ...] = ()) -> Matcher:
     """Load the shipped packs, the general formats, and those of a site. Raises BadPack."""
     return load_matcher(load_packs((Path(str(files("streams.diagnose"))) / "packs", *folders)))

@@ -68,7 +68,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     outlived = sum(account.outlived for account in accounts)
     if not sightings:
         return _without_lines(accounts, steps, outlived)
-    nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes))
+    nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes.values()))
     scene = Scene(
         nodes=nodes,
         step=next((one.step for one in sightings if one.step is not None), None),

@@ -6,7 +6,7 @@ A node is only ever one of those allocated to the attempt: anything else that lo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 HEAD_BYTES = 160
@@ -69,17 +69,26 @@ class Origin:
 
 def origin_of(line: bytes, nodes: Collection[str]) -> Origin:
     """Read the line's prefix. `nodes` are the attempt's allocated nodes, as the scheduler names them."""
+    return origin_among(line, names_of(nodes))
+
+
+def names_of(nodes: Iterable[str]) -> dict[str, str]:
+    """Each node by its name and by its name without the domain."""
+    return {key: name for name in nodes for key in (name.partition(".")[0], name)}
+
+
+def origin_among(line: bytes, names: Mapping[str, str]) -> Origin:
+    """As `origin_of`, for many lines and nodes: `names` as `names_of` gives them."""
     head = line[:HEAD_BYTES]
-    return Origin(_node(head, nodes), _rank(head))
+    return Origin(_node(head, names), _rank(head))
 
 
-def _node(head: bytes, nodes: Collection[str]) -> str | None:
-    short = {name.partition(".")[0]: name for name in nodes}
+def _node(head: bytes, names: Mapping[str, str]) -> str | None:
     for count, match in enumerate(_TOKENS.finditer(head)):
         if count >= _MOST_TOKENS:
             break
         token = match.group().decode()
-        name = token if token in nodes else short.get(token) or short.get(token.partition(".")[0])
+        name = names.get(token) or names.get(token.partition(".")[0])
         if name is not None and _BEFORE_NODE.fullmatch(head[: match.start()]) and _AFTER_NODE.match(head, match.end()):
             return name
     return None

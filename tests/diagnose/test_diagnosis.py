@@ -1,0 +1,254 @@
+"""What happened to a run, from files of any kind and size."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from recovery.cli import app
+from schemas.vocabulary import FaultClass, Remedy
+from streams.diagnose.matching import general_matcher
+from streams.diagnose.reading import BLOCK_BYTES, Unreadable, pieces
+from streams.diagnose.report import diagnosis_json, diagnosis_text
+from streams.diagnose.verdict import Diagnosis, diagnose
+
+NOW_MS = 1_785_578_400_000
+XID = "Aug  1 10:00:{second:02d} node2 kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
+OOM = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.20 GiB."
+
+
+@cache
+def general() -> Any:
+    return general_matcher()
+
+
+def step(number: int, time: str = "10:00:00") -> str:
+    stamp = f"[2026-08-01 {time}.000000]"
+    return f" {stamp} iteration {number:8d}/  500000 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.4 |"
+
+
+def timeout(second: int) -> str:
+    return (
+        f"[rank0]:[E801 10:10:{second:02d}.114 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation"
+        " timeout: WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds."
+    )
+
+
+def said(tmp_path: Path, **files: str | bytes) -> Diagnosis:
+    names = []
+    for name, text in files.items():
+        path = tmp_path / f"{name}.log"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        names.append(str(path))
+    return diagnose(names, general(), NOW_MS, lambda _name, _read, _size: None)
+
+
+def lines(*text: str) -> str:
+    return "".join(f"{line}\n" for line in text)
+
+
+def test_a_node_s_kernel_log_explains_the_timeouts_of_the_job_s_output(tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(step(80), timeout(3), timeout(4)), kernel=lines(XID.format(second=5)))
+    assert (found.fault_class, found.remedy, found.nodes) == (
+        FaultClass.GPU_HARDWARE,
+        Remedy.RESTART_EXCLUDING_NODE,
+        ("node2",),
+    )
+    assert found.root is not None
+    assert found.root.evidence.file.endswith("kernel.log")
+    assert len(found.secondary) == 2
+    assert found.steps.last_step == 80
+
+
+def test_a_fault_that_training_outlived_is_none(tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(step(80), OOM, step(81), step(82)))
+    assert (found.remedy, found.root, found.outlived) == (Remedy.IGNORE, None, 1)
+    assert said(tmp_path, job=lines(step(81), OOM, step(81))).remedy is Remedy.TERMINATE_NO_RETRY
+
+
+def test_a_fault_in_one_file_that_training_in_another_outlived_is_none(tmp_path: Path) -> None:
+    rank3 = lines("2026-08-01 10:00:30 ERROR OSError: [Errno 5] Input/output error")
+    assert said(tmp_path, rank0=lines(step(80, "10:00:00"), step(90, "10:09:00")), rank3=rank3).remedy is Remedy.IGNORE
+    assert said(tmp_path, rank0=lines(step(80, "10:00:00"), step(81, "10:00:31")), rank3=rank3).remedy is Remedy.RESTART
+
+
+def test_a_run_that_fails_again_where_it_failed_before_is_not_tried_a_third_time(tmp_path: Path) -> None:
+    killed = "E torch/distributed/elastic/api.py:984] failed (exitcode: -9) local_rank: 0 (pid: 5120) of binary: x"
+    load = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 50"
+    again = said(tmp_path, job=lines(step(80), killed, load, step(60), step(80), killed))
+    assert again.remedy is Remedy.TERMINATE_NO_RETRY
+    elsewhere = said(tmp_path, job=lines(step(80), killed, load, step(60), step(70), killed))
+    assert elsewhere.remedy is Remedy.RESTART
+
+
+def test_a_restart_of_which_nothing_is_heard_leaves_the_failure_before_it(tmp_path: Path) -> None:
+    load = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 50"
+    assert said(tmp_path, job=lines(step(80), OOM, load)).fault_class is FaultClass.CUDA_OOM
+
+
+def test_what_comes_after_a_normal_end_is_tidying_up(tmp_path: Path) -> None:
+    assert said(tmp_path, job=lines(step(80), "Training completed.", timeout(3))).remedy is Remedy.IGNORE
+    assert said(tmp_path, job=lines(step(80), timeout(3), "Training completed.")).remedy is Remedy.RESTART
+
+
+def test_output_that_grows_while_steps_stand_still_is_a_hang(tmp_path: Path) -> None:
+    beats = [f"2026-08-01 1{hour}:30:00 heartbeat: the job is running" for hour in range(1, 4)]
+    found = said(tmp_path, job=lines(step(80), *beats))
+    assert (found.fault_class, found.remedy) == (FaultClass.HANG_NO_LOG, Remedy.RESTART)
+    assert said(tmp_path, job=lines(step(80), *beats, step(81, "13:31:00"))).remedy is Remedy.IGNORE
+    assert said(tmp_path, job=lines(step(80), "Training completed.", *beats)).remedy is Remedy.IGNORE
+
+
+def test_the_last_finished_checkpoint_is_told(tmp_path: Path) -> None:
+    save = "  successfully saved checkpoint from iteration      50 to /ck [ t 1/8, p 1/4 ]"
+    found = said(tmp_path, job=lines(step(40), save, step(60), "saving checkpoint at iteration 60 to /ck", OOM))
+    steps = found.steps
+    assert (steps.first_step, steps.last_step, steps.last_checkpoint_step) == (40, 60, 50)
+    assert steps.framework == "Megatron-LM (current)"
+
+
+def test_a_traceback_cut_by_the_end_of_a_block_keeps_its_frames(tmp_path: Path) -> None:
+    frames = lines("Traceback (most recent call last):", '  File "/opt/multiprocessing/queues.py", line 245, in _feed')
+    error = lines("BrokenPipeError: [Errno 32] Broken pipe")
+    for cut in (0, 1, 60):
+        padding = lines(*["x" * 63] * ((BLOCK_BYTES - len(frames)) // 64)) + "y" * cut + "\n"
+        assert said(tmp_path, job=padding + frames + error).remedy is Remedy.IGNORE
+
+
+def test_line_numbers_and_bytes_are_right_in_the_hundredth_block(tmp_path: Path) -> None:
+    quiet = lines(*["nothing of interest happens in this line of output"] * 60_000)
+    found = said(tmp_path, job=quiet + lines(OOM))
+    assert found.root is not None
+    assert found.root.evidence.line_no == 60_001
+    assert found.root.evidence.offset == len(quiet)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    noise = [f"node{number}:1:2 [0] NCCL WARN NET/IB : Got async event : port error {number}" for number in range(500)]
+    (tmp_path / "big.log").write_text(lines(*noise) * 12)
+    general()
+    tracemalloc.start()
+    try:
+        found = diagnose([str(tmp_path / "big.log")], general(), NOW_MS, lambda _name, _read, _size: None)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+    assert found.fault_class is FaultClass.NETWORK_IB
+
+
+def test_a_file_that_can_t_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"nowhere can't be read: No such file or directory"):
+        diagnose([str(tmp_path / "nowhere")], general(), NOW_MS, lambda _name, _read, _size: None)
+    with pytest.raises(Unreadable, match="Is a directory"):
+        diagnose([str(tmp_path)], general(), NOW_MS, lambda _name, _read, _size: None)
+
+
+def test_pieces_are_the_whole_file_and_end_where_lines_do(tmp_path: Path) -> None:
+    text = b"".join(b"%d\n" % number for number in range(400_000)) + b"no end"
+    (tmp_path / "a").write_bytes(text)
+    cut = list(pieces(str(tmp_path / "a"), lambda _name, _read, _size: None))
+    assert b"".join(piece.data for piece in cut) == text
+    assert len(cut) > 2
+    assert all(piece.data.endswith(b"\n") for piece in cut[:-1])
+    assert [piece.line_no for piece in cut] == [text[: piece.offset].count(b"\n") + 1 for piece in cut]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.lists(st.sampled_from([OOM, XID.format(second=1), step(1), step(9), timeout(1), "\x00\xff"]), max_size=12)
+)
+def test_any_order_of_lines_has_a_diagnosis(text: list[str], tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(*text), other=b"\xff\xfe\x00" + lines(*reversed(text)).encode())
+    assert "\n".join(diagnosis_text(found))
+    json.dumps(diagnosis_json(found))
+
+
+def test_the_command_prints_one_object_with_the_public_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.log").write_text(lines(step(80), OOM))
+    done = CliRunner().invoke(app, ["diagnose", "job.log", "--json"])
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert (told["fault_class"], told["scope"], told["action"]) == ("cuda_oom", "job", "terminate_no_retry")
+    assert told["root"] == {"file": "job.log", "line_no": 2, "text": OOM}
+    assert told["evidence"] == [told["root"] | {"signature": "cuda-oom"}]
+    assert told["progress"] == {
+        "framework": "Megatron-LM (current)",
+        "first_step": 80,
+        "last_step": 80,
+        "last_checkpoint_step": None,
+    }
+    plain = CliRunner().invoke(app, ["diagnose", "job.log"])
+    assert "do not restart it" in plain.stdout
+    assert "job.log:2:" in plain.stdout
+
+
+def test_the_command_reads_standard_input_and_refuses_what_it_can_t_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["diagnose", "-", "--json"], input=lines("all is well"))
+    assert (done.exit_code, json.loads(done.stdout)["action"]) == (0, "ignore")
+    refused = CliRunner().invoke(app, ["diagnose", "nowhere.log"])
+    assert refused.exit_code == 2
+    assert "nowhere.log can't be read" in refused.stderr
+
+
+def test_signatures_are_listed_explained_and_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "xid-off-the-bus" in CliRunner().invoke(app, ["signatures", "list"]).stdout
+    explained = CliRunner().invoke(app, ["signatures", "explain", "xid-off-the-bus"]).stdout
+    assert "gpu_hardware" in explained
+    assert "restart_excluding_node" in explained
+    assert CliRunner().invoke(app, ["signatures", "explain", "xid-of"]).exit_code == 2
+    (tmp_path / "job.log").write_text(lines("quiet", OOM))
+    assert "2: cuda-oom" in CliRunner().invoke(app, ["signatures", "test", "job.log"]).stdout
+    pack = (
+        "[[signature]]\nid = 'fan'\npattern = 'fan \\d failed'\nclass = 'host_hardware'\nscope = 'node'\n"
+        "remedy = 'restart'\nrole = 'cause'\ndetail = 'a fan failed'\nexamples = ['fan 3 failed']\nsource = 'us'\n"
+    )
+    (tmp_path / "ours.toml").write_text(pack)
+    assert CliRunner().invoke(app, ["signatures", "test", "ours.toml"]).exit_code == 0
+    (tmp_path / "ours.toml").write_text(pack.replace("fan 3", "fan x"))
+    refused = CliRunner().invoke(app, ["signatures", "test", "ours.toml"])
+    assert refused.exit_code == 1
+    assert "does not match its own pattern" in refused.stderr
+
+
+def test_formats_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.log").write_text(lines(step(80), step(81)))
+    done = CliRunner().invoke(app, ["formats", "detect", "job.log", "--json"])
+    told = json.loads(done.stdout)
+    assert told["framework"] == "Megatron-LM (current)"
+    assert told["steps"] == [{"step": 80, "seconds_per_step": 1.0}, {"step": 81, "seconds_per_step": 1.0}]
+    assert told["checkpoints"] == []
+    assert "Read:         step 80, 1 s a step" in CliRunner().invoke(app, ["formats", "detect", "job.log"]).stdout
+    odd = CliRunner().invoke(app, ["formats", "detect", "-"], input=lines("round 1 x", "round 2 x", "round 3 x"))
+    assert "[[format]]" in odd.stdout
+
+
+def test_how_far_reading_came_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from recovery.commands.diagnose import Shown
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        monkeypatch.setattr("sys.stderr", stream)
+        shown = Shown(every_s=0)
+        shown.read("a.log", 5 << 20, 9 << 20)
+        shown.clear()
+    assert "reading a.log: 5 MB of 9" in terminal.getvalue()
+    assert pipe.getvalue() == ""
