@@ -30,8 +30,8 @@ from streams.sources.lines import (
 
 NS = 1_000_000
 """Nanoseconds in a millisecond."""
-CHECKED_NS = 10_000 * NS
-"""Length of the windows that are looked at a second time together."""
+CHECKED_TOGETHER = 6
+"""What was given within this part of the delay is looked at a second time together."""
 MOST_WINDOWS = 1_000
 
 
@@ -133,7 +133,7 @@ class Windows:
         if end_ns <= settled_ns and not self._given:
             return
         last = self._given[-1] if self._given else None
-        if last is None or last.high_ns - last.low_ns >= CHECKED_NS:
+        if last is None or last.high_ns - last.low_ns >= self._waits.delay_s * 1000 * NS / CHECKED_TOGETHER:
             last = _Given(low_ns, low_ns)
             self._given.append(last)
         last.high_ns = end_ns
