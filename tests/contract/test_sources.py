@@ -20,8 +20,22 @@ LABELS = Labels(job_id="7", filename="/logs/slurm-7.out", attempt=1, node="node1
 PLAIN = Labels(job_id="7", filename="/logs/slurm-7.out")
 
 
-@pytest.fixture(params=["file", "loki", "victorialogs", pytest.param("kafka", marks=pytest.mark.stack)])
+STORES = ["loki", "victorialogs", pytest.param("kafka", marks=pytest.mark.stack)]
+
+
+@pytest.fixture(params=["file", *STORES])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """Each source."""
+    yield from benches(request, tmp_path)
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """Each source that is queried; watch looks at files itself."""
+    yield from benches(request, tmp_path)
+
+
+def benches(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     made: Bench
     if request.param == "file":
         made = FileBench(tmp_path)
@@ -185,14 +199,12 @@ def test_hostile_lines_come_as_they_were_written(bench: Bench) -> None:
     assert taken.texts == texts
 
 
-def test_a_query_gives_the_newest_lines_of_a_job_or_of_its_files(bench: Bench) -> None:
-    if not bench.has_labels:
-        pytest.skip("watch looks at the files themselves")
+def test_a_query_gives_the_newest_lines_of_a_job_or_of_its_files(store: Bench) -> None:
     start = now_ms() - 10_000
     other = Labels(job_id="8", filename="/logs/slurm-8.out")
     quoted = Labels(job_id='9"', filename="/logs/a b (1).out")
-    bench.write(some(20, since_ms=start) + some(20, other, since_ms=start + 100) + some(2, quoted, since_ms=start))
-    with closing(bench.source()) as source:
+    store.write(some(20, since_ms=start) + some(20, other, since_ms=start + 100) + some(2, quoted, since_ms=start))
+    with closing(store.source()) as source:
         by_job = source.query(Wanted(("7", "70"), (), start, start + 60_000), 3)
         by_file = source.query(Wanted((), ("/logs/slurm-8.out",), start, start + 60_000), 1)
         odd = source.query(Wanted(('9"',), ("/logs/a b (1).out",), start, start + 60_000), 5)
@@ -205,10 +217,8 @@ def test_a_query_gives_the_newest_lines_of_a_job_or_of_its_files(bench: Bench) -
     assert (nothing.lines, nothing.problem) == ((), "")
 
 
-def test_a_query_of_a_source_that_is_down_says_so(bench: Bench) -> None:
-    if not bench.has_labels:
-        pytest.skip("watch looks at the files themselves")
-    with closing(bench.astray()) as source:
+def test_a_query_of_a_source_that_is_down_says_so(store: Bench) -> None:
+    with closing(store.astray()) as source:
         answer = source.query(Wanted(("7",), (), 0, now_ms()), 1)
     assert answer.lines == ()
     assert "answer" in answer.problem
