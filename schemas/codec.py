@@ -15,11 +15,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Protocol, cast
 
-from fastavro import parse_schema, schemaless_reader
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from schemas.binary import Writer
 from schemas.catalogue import EVENTS, SchemaVersion, committed
-from schemas.records import Convert, from_avro
+from schemas.records import Convert, from_avro, to_avro
 
 Headers = list[tuple[str, bytes]]
 MAGIC = b"\x00"
@@ -73,7 +72,8 @@ class _Written:
     """How the events of one class are written."""
 
     prefix: bytes
-    write: Writer
+    schema: Any
+    convert: Convert
     fingerprint: bytes
 
 
@@ -90,7 +90,7 @@ class Codec:
             for version in history:
                 self._readers[version.fingerprint] = (cls, from_avro(cls), parse_schema(version.schema), newest)
             prefix = PREFIX.pack(0, ids.id_of(history[-1]))
-            self._writers[cls] = _Written(prefix, Writer(cls), history[-1].fingerprint.encode())
+            self._writers[cls] = _Written(prefix, newest, to_avro(cls), history[-1].fingerprint.encode())
 
     def encode(self, event: Any, *, source: str, time_ms: int, subject: str, traceparent: str | None = None) -> Encoded:
         """Return the record value and headers of an event. Raises LookupError for a class outside the catalogue."""
@@ -109,11 +109,14 @@ class Codec:
     def encode_value(self, event: Any) -> bytes:
         """Return the record value alone."""
         writer = self._writers[type(event)]
-        return writer.prefix + writer.write(event)
+        buffer = io.BytesIO(writer.prefix)
+        buffer.seek(PREFIX.size)
+        schemaless_writer(buffer, writer.schema, writer.convert(event))
+        return buffer.getvalue()
 
     def payload(self, event: Any) -> bytes:
         """The Avro payload without the registry's id: what a replay compares byte for byte."""
-        return self._writers[type(event)].write(event)
+        return self.encode_value(event)[PREFIX.size :]
 
     def decode(self, value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Any:
         """Return the event in a record value. Raises UnreadableRecord and UnknownSchema."""

@@ -161,11 +161,11 @@ class Attempt:
     failure_counted: bool
     acted: bool
     incidents: int
-    incident: Incident | None
     heard: tuple[Heard, ...]
-    advice: Advice | None
     timers: tuple[Timer, ...]
     timer_generation: int
+    incident: Incident | None
+    advice: Advice | None
 
     @property
     def final(self) -> bool:
@@ -191,13 +191,11 @@ class JobState:
     user: str
     partition: str
     workflow_id: str
-    aps: Aps | None
     mode: Mode
     mode_reason: str
     requeueable: bool
     policy: str
     logic: int
-    attempts: tuple[Attempt, ...]
     marks: tuple[Position, ...]
     advice_count: int
     excluded: tuple[str, ...]
@@ -207,6 +205,8 @@ class JobState:
     closed: bool
     highest_index: int
     latest_submit_time: int
+    aps: Aps | None
+    attempts: tuple[Attempt, ...]
 
     @property
     def latest(self) -> Attempt | None:

@@ -11,17 +11,18 @@ from typing import Any, Generic, TypeVar, cast
 from fastavro import parse_schema, schemaless_reader
 
 from schemas.aps import Aps
-from schemas.binary import Writer
 from schemas.catalogue import canonical
 from schemas.decisions import Advice
+from schemas.identity import AttemptId, Position
 from schemas.records import from_avro, schema_of
 from streams.decide.nodes import NODE_STATE_VERSION, NodeState
-from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line
+from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line, Timer
+from streams.run.pieces import Pieces
 
 State = TypeVar("State")
 
 
-KEPT = frozenset({Attempt, Incident, Line, Advice, Aps})
+KEPT = frozenset({Attempt, AttemptId, Position, Timer, Incident, Line, Advice, Aps})
 """The parts of a state that a fact mostly leaves as they were."""
 
 
@@ -34,7 +35,7 @@ class StateCodec(Generic[State]):
 
     def __init__(self, cls: type[State], version: int, folder: str) -> None:
         self._cls: type = cls
-        self._write = Writer(cls, KEPT)
+        self._write = Pieces(cls, KEPT)
         self._version = version
         self.folder = files("streams.run") / folder
 
