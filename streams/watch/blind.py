@@ -25,7 +25,8 @@ from streams.watch.store import StoreReader
 
 BLIND = gauge("watch_blind", "Running attempts that watch can't see, by why.", "kind")
 
-LOOK_MS = 1_000
+# Between two looks: so much of the time after which something is an alarm, and not less than the least.
+LOOKS, LEAST_MS = 60, 100
 # An end is believed only after sources and files had this long to be looked at.
 SETTLED_MS = 5_000
 # Output must have grown at so many looks since the last known line before its format counts as unknown.
@@ -74,7 +75,7 @@ class BlindWatch:
         self, now_ms: int, views: Collection[JobView], sources: Mapping[str, Source], readers: Sequence[StoreReader]
     ) -> Iterator[BlindReported]:
         """Look at every running attempt, if it is time to; give what has begun or ended."""
-        if now_ms - self._looked_ms < min(LOOK_MS, self._missing_ms):
+        if now_ms - self._looked_ms < max(self._missing_ms // LOOKS, LEAST_MS):
             return
         self._looked_ms = now_ms
         running = {
