@@ -51,8 +51,8 @@ lint: setup ## ruff, mypy and the import rules
 soak: setup ## a long chaos run on real parts (JOBS=200 SEED=..., random unless given)
 	$(BIN)/python -m tests.chaos --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
-bench: setup ## run every benchmark, one after the other
-	for file in bench/bench_*.py; do $(BIN)/python $$file || exit 1; done
+bench: setup ## measure, each figure beside what one would pick instead; bench/results.json (WHAT="reading deciding")
+	$(BIN)/python -W ignore -m bench $(WHAT)
 
 lock: setup ## choose the newest allowed versions again and write requirements.lock
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet uv

@@ -142,6 +142,12 @@ class Supervisor:
         kill_all_with(MARK, str(self._folder.root))  # one that was started, but not yet on record
         self._record.unlink(missing_ok=True)
 
+    @property
+    def pid(self) -> int | None:
+        """The supervisor's own process, None where none runs."""
+        process = self._daemon.process()
+        return None if process is None else process.pid
+
     def status(self) -> SupervisorStatus:
         return SupervisorStatus(self._daemon.running(), tuple(self._read()))
 

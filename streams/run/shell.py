@@ -99,6 +99,7 @@ def stream(
         topic.name: app.topic(topic.name, key_serializer=BytesSerializer(), value_serializer=_Value())
         for topic in outputs
     }
+    emitted = {topic.name: EMITTED.labels(topic.name) for topic in outputs}
 
     def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> list[Outgoing]:
         place = message_context()
@@ -108,7 +109,7 @@ def stream(
         outgoing = worker.handle(record, state)
         DECIDED.inc()
         for out in outgoing:
-            EMITTED.labels(out.topic.name).inc()
+            emitted[out.topic.name].inc()
             if out.topic is PARKED:
                 PARKED_METRIC.labels(crew.input.name).inc()
         return outgoing

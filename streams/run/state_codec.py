@@ -13,16 +13,15 @@ from fastavro import parse_schema, schemaless_reader
 from schemas.aps import Aps
 from schemas.catalogue import canonical
 from schemas.decisions import Advice
-from schemas.identity import AttemptId, Position
 from schemas.records import from_avro, schema_of
 from streams.decide.nodes import NODE_STATE_VERSION, NodeState
-from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line, Timer
+from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState
 from streams.run.pieces import Pieces
 
 State = TypeVar("State")
 
 
-KEPT = frozenset({Attempt, AttemptId, Position, Timer, Incident, Line, Advice, Aps})
+KEPT = frozenset({Attempt, Incident, Advice, Aps})
 """The parts of a state that a fact mostly leaves as they were."""
 
 
