@@ -18,11 +18,13 @@ from streams.sources.records import Fields, as_ns, as_text, labels_of, lookup
 from streams.sources.windows import NS, Entry, Page, Waits, Windows, cursor_of, lines_of
 
 QUERY = "/select/logsql/query"
-MOST_LINES = 2_000
+MOST_LINES = 5_000
 MOST_BYTES = 16 << 20
 FIRST_SPAN_NS = 60_000 * NS
 LONGEST_SPAN_NS = 86_400_000 * NS
-_SHORTER = 8
+_SHORTER = 4
+# Windows are made so long that they hold about this part of what they may, and grow at most so fast.
+_FILLED, _GROWTH = 2, 4
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ class VictoriaLogs:
             end_ns = min(high_ns, low_ns + self._span_ns)
             entries, whole = self._read(self._search, low_ns, end_ns)
             if whole:
-                if len(entries) < MOST_LINES // 4:
-                    self._span_ns = min(self._span_ns * 2, LONGEST_SPAN_NS)
+                if end_ns < high_ns:
+                    wanted = self._span_ns * MOST_LINES // (_FILLED * max(len(entries), 1))
+                    self._span_ns = min(max(wanted, 1), self._span_ns * _GROWTH, LONGEST_SPAN_NS)
                 return Page(entries, end_ns)
             if end_ns - low_ns <= 1:
                 lost = f"{self.name}: more than {len(entries)} lines share the moment {low_ns} ns; the rest is not read"

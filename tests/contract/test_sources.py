@@ -122,7 +122,7 @@ def test_a_backlog_bigger_than_a_batch_comes_whole_in_bounded_batches(bench: Ben
     taken = follow(bench.source(), since_ms, lambda taken: len(taken.lines) >= 6_000)
     assert taken.texts == [one.text for one in written]
     if bench.has_labels:  # a file's batches are bounded in bytes
-        assert taken.longest <= 2_000
+        assert taken.longest <= 5_000
 
 
 def test_whoever_is_killed_goes_on_where_it_was_and_names_each_line_the_same(bench: Bench) -> None:
