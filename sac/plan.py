@@ -41,7 +41,7 @@ RELAUNCH_MS = 2_000
 credential was revoked there fails with no output."""
 RETRY_MS = 10_000
 RETRY_MAX_MS = 300_000
-HOLD_TRIES = 2
+HOLD_TRIES_AT_ONCE = 2
 
 RESTARTABLE = FAILURE_STATES | {AttemptState.RUNNING, AttemptState.SUSPENDED, AttemptState.TIMEOUT}
 WAITING = frozenset({AttemptState.COMPLETING, AttemptState.CONFIGURING})
@@ -113,7 +113,10 @@ def _on_source(seen: JobObserved, advice: Advice, ledger: Ledger, now_ms: int) -
     if seen.state in WAITING:
         return None
     if advice.desired_state is DesiredState.RESTARTED:
-        return _requeue_hold(seen, advice.attempt, advice.generation, advice.event_id, ledger)
+        step = _requeue_hold(seen, advice.attempt, advice.generation, advice.event_id)
+        if isinstance(step, Refused) or _may_be_held_at_once(ledger, step):
+            return step
+        return _act(ledger, now_ms, step)
     if advice.desired_state is DesiredState.TERMINATED:
         if seen.state in FINAL_STATES:
             return None
@@ -146,8 +149,8 @@ def _on_successor(s: Situation, advice: Advice, ledger: Ledger, now_ms: int) -> 
     return _release(seen, advice, ledger, now_ms, (Hold.REQUEUE,))
 
 
-def _requeue_hold(seen: JobObserved, attempt: AttemptId, generation: int, cause: str, ledger: Ledger) -> Step:
-    """Requeue the attempt into a hold: once in its life, again only where Slurm refused the first."""
+def _requeue_hold(seen: JobObserved, attempt: AttemptId, generation: int, cause: str) -> Step:
+    """Requeue the attempt into a hold: one effective action in its life, whatever the generation."""
     operation = Operation.REQUEUE_HOLD
     identity = refusal_id(attempt, operation, generation)
 
@@ -158,15 +161,6 @@ def _requeue_hold(seen: JobObserved, attempt: AttemptId, generation: int, cause:
         return refused(Refusal.NOT_REQUEUEABLE, "Slurm requeues only batch jobs that were not submitted --no-requeue")
     if seen.state not in RESTARTABLE:
         return refused(Refusal.UNKNOWN_STATE, f"an attempt that is {seen.state} is not requeued")
-    known = ledger.action(action_id(attempt, operation, 0))
-    if known is not None and known.outcome is not Outcome.REFUSED:
-        return refused(
-            Refusal.UNKNOWN_STATE,
-            f"it was asked for once ({known.outcome}) and Slurm still shows restart count {seen.restart_count};"
-            " it is not asked again",
-        )
-    if known is not None and known.tries >= HOLD_TRIES:
-        return refused(Refusal.SCHEDULER_REFUSED, f"Slurm refused it {known.tries} times")
     return Intent(
         attempt=attempt,
         operation=operation,
@@ -179,6 +173,12 @@ def _requeue_hold(seen: JobObserved, attempt: AttemptId, generation: int, cause:
         state=seen.state,
         start_now=False,
     )
+
+
+def _may_be_held_at_once(ledger: Ledger, intent: Intent) -> bool:
+    """Slurm refuses the hold of an attempt that ends at that very moment, and takes it a moment later."""
+    known = ledger.action(intent.action_id)
+    return known is not None and known.outcome is Outcome.REFUSED and known.tries < HOLD_TRIES_AT_ONCE
 
 
 def _release(seen: JobObserved, advice: Advice, ledger: Ledger, now_ms: int, liftable: Sequence[Hold]) -> Step | None:
@@ -211,7 +211,7 @@ def _early_hold(s: Situation, ledger: Ledger, settings: PlanSettings, now_ms: in
         and ledger.action(action_id(attempt, Operation.REQUEUE_HOLD, 0)) is None
         and _settled(ledger, attempt, settings, now_ms)
     )
-    return _requeue_hold(seen, attempt, 0, "", ledger) if eligible else None
+    return _requeue_hold(seen, attempt, 0, "") if eligible else None
 
 
 def restart_limit(policy: Policy, asked: int | None) -> int:

@@ -154,17 +154,28 @@ def test_a_command_that_may_still_arrive_stays_the_next_attempt_too() -> None:
     assert len(plan(situation(job, START_MS + 30_000, second), ledger, ACTING, START_MS + 30_000)) == 1
 
 
-def test_a_hold_of_unknown_outcome_is_never_asked_again() -> None:
+def test_a_hold_of_unknown_outcome_is_asked_again_once_it_can_no_longer_arrive() -> None:
     job = ModelJob()
     order = advice(job, DesiredState.RESTARTED, index=0, submit_time=job.submit_time, generation=1)
     ledger = with_our_hold(job, order, Outcome.UNKNOWN, START_MS)
+    assert plan(situation(job, START_MS + 29_999, order), ledger, ACTING, START_MS + 29_999) == []
+    again = only(plan(situation(job, START_MS + 30_000, order), ledger, ACTING, START_MS + 30_000))
+    assert isinstance(again, Intent)
+    ledger.add(intended(again, START_MS + 30_000))
+    assert plan(situation(job, START_MS + 59_999, order), ledger, ACTING, START_MS + 59_999) == []
+
+
+def test_a_hold_that_slurm_accepted_is_never_asked_again() -> None:
+    job = ModelJob()
+    order = advice(job, DesiredState.RESTARTED, index=0, submit_time=job.submit_time, generation=1)
+    ledger = with_our_hold(job, order, Outcome.ACCEPTED, START_MS)
     later = START_MS + 600_000
     step = only(plan(situation(job, later, order), ledger, ACTING, later))
     assert isinstance(step, Refused)
     assert step.reason is Refusal.UNKNOWN_STATE
 
 
-def test_a_hold_that_slurm_refused_may_be_asked_once_more() -> None:
+def test_a_hold_that_slurm_refused_is_asked_again_at_once_and_then_ever_more_rarely() -> None:
     job = ModelJob()
     order = advice(job, DesiredState.RESTARTED, index=0, submit_time=job.submit_time, generation=1)
     ledger = with_our_hold(job, order, Outcome.REFUSED, START_MS)
@@ -177,6 +188,10 @@ def test_a_hold_that_slurm_refused_may_be_asked_once_more() -> None:
     third = only(plan(situation(failed, START_MS + 200, order), ledger, ACTING, START_MS + 200))
     assert isinstance(third, Refused)
     assert third.reason is Refusal.SCHEDULER_REFUSED
+    last = START_MS + 100 + 20_000
+    fourth = only(plan(situation(failed, last, order), ledger, ACTING, last))
+    assert isinstance(fourth, Intent)
+    assert fourth.action_id == second.action_id
 
 
 def test_a_hold_by_somebody_else_on_our_successor_is_respected() -> None:
