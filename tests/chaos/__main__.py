@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.chaos.world import world
 
 def main() -> int:
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing may stay behind
     began = time.monotonic()
 
     def report(sentence: str) -> None:

@@ -32,6 +32,7 @@ class Kind:
     mode: str | None = "act"  # None: the job has not opted in
     max_requeue_times: int = 3
     excludes: bool = False
+    early: bool = False  # the fault strikes before the first checkpoint
 
     @property
     def incidents(self) -> int:
@@ -71,7 +72,8 @@ KINDS = (
     Kind("user-error", "user-error", None, 1, STOPPED, (TERMINATED,), ranks=2),
     Kind("oom", "oom", 1, 2, COMPLETED, (RESTARTED,), ranks=2),
     Kind("oom-limit", "oom", None, 2, STOPPED, (RESTARTED, TERMINATED), max_requeue_times=1),
-    Kind("no-progress", "no-progress", None, 3, STOPPED, (RESTARTED, RESTARTED, TERMINATED)),
+    # Hardware that breaks ever anew: a fault of the program would be stopped for coming again at the same step.
+    Kind("no-progress", "gpu-xid", None, 3, STOPPED, (RESTARTED, RESTARTED, TERMINATED), excludes=True, early=True),
     Kind("silent", "silent-exit", 1, 2, COMPLETED, (RESTARTED,)),
     Kind("observed", "gpu-xid", None, 1, FAILED, (RESTARTED,), mode="observe"),
     Kind("not-ours", "oom", None, 1, FAILED, (), mode=None),

@@ -92,12 +92,13 @@ def _slurm(truth: Truth) -> Iterator[Compared]:
             for row in truth.accounted[:-1]
         ],
     )
+    left_out = {attempt: node for attempt, node in truth.struck.items() if attempt < kind.restarts}
     if kind.excludes:
-        for attempt, node in truth.struck.items():
+        for attempt, node in left_out.items():
             later = {name for row in truth.ran[attempt + 1 :] for name in row.nodes}
             yield f"{node}, which broke attempt {attempt}, is not used again", False, node in later
     if truth.shown is not None:
-        excluded = set(truth.struck.values()) if kind.excludes else set()
+        excluded = set(left_out.values()) if kind.excludes else set()
         yield "ExcNodeList is the nodes that broke", sorted(excluded), sorted(truth.shown.excluded)
 
 

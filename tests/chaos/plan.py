@@ -60,7 +60,7 @@ def jobs(seed: int, count: int) -> tuple[Job, ...]:
         if not deck:
             deck = chance.sample(KINDS, len(KINDS))
         kind = deck.pop()
-        fault_iteration = chance.randint(SAVE_EVERY + 2, 3 * SAVE_EVERY)
+        fault_iteration = chance.randint(SAVE_EVERY + 2, 3 * SAVE_EVERY) if not kind.early else SAVE_EVERY - 2
         drawn.append(
             Job(
                 name=f"chaos-{seed}-{number:03d}-{kind.name}",

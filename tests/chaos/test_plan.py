@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 from tests.chaos.jobs import KINDS
-from tests.chaos.plan import OURS, PARTS, Deed, disturbances, jobs
+from tests.chaos.plan import OURS, PARTS, SAVE_EVERY, Deed, disturbances, jobs
 
 SEEDS = integers(0, 10**6)
 
@@ -36,4 +36,10 @@ def test_every_kind_of_job_and_every_disturbance_comes_before_one_comes_again(se
 
 
 def test_no_job_can_exclude_all_nodes_of_the_cluster() -> None:
-    assert max(kind.struck for kind in KINDS if kind.excludes) <= 2
+    assert max(kind.restarts for kind in KINDS if kind.excludes) <= 2
+
+
+@given(SEEDS)
+def test_a_job_stops_for_want_of_progress_only_where_it_is_told_to(seed: int) -> None:
+    for job in jobs(seed, len(KINDS)):
+        assert (job.fault_iteration < SAVE_EVERY) is job.kind.early
