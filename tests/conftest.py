@@ -1,6 +1,8 @@
 """The real parts that edge tests run on: one stack a session, in a temporary folder, ended whatever happens.
 
-Tests share it, so each makes topics, subjects, databases and jobs of its own names.
+Where a Docker engine answers, Kafka, registry and PostgreSQL are containers; elsewhere they are the local stack's own.
+Tests can't tell: both are parts of one `Stack`, and addresses come as `Endpoints`. Tests share it, so each makes
+topics, subjects, databases and jobs of its own names.
 """
 
 import shutil
@@ -13,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from infra.local.endpoints import Endpoints
+from infra.local.folder import DataFolder
 from infra.local.stack import Stack
+from tests.containers import container_parts, engine_answers
 
 
 @pytest.fixture(scope="session")
@@ -24,11 +28,14 @@ def session_stack() -> Iterator[Stack]:
     with subprocess.Popen(
         [sys.executable, "-m", "tests.reaper", str(folder)], stdin=subprocess.PIPE, start_new_session=True
     ):
-        stack = Stack(folder)
+        containers = container_parts(DataFolder(folder)) if engine_answers() else {}
+        stack = Stack(folder, containers)
         try:
             yield stack
         finally:
             stack.stop()
+            for part in containers.values():
+                part.remove()
             shutil.rmtree(folder)
 
 

@@ -36,9 +36,12 @@ class PartStatus:
 
 
 class Stack:
-    """All parts of one data folder. Safe to call from several processes: they take turns."""
+    """All parts of one data folder. Safe to call from several processes: they take turns.
 
-    def __init__(self, data_folder: Path) -> None:
+    `instead` takes the place of parts of the same name: servers that others run, such as containers.
+    """
+
+    def __init__(self, data_folder: Path, instead: Mapping[str, Part] | None = None) -> None:
         self._folder = DataFolder(data_folder.resolve())
         ports = Ports(self._folder.root / "ports.json")
         parts: tuple[Part, ...] = (
@@ -47,7 +50,7 @@ class Stack:
             Postgres(self._folder, ports),
             Slurm(self._folder, ports),
         )
-        self.parts: Mapping[str, Part] = {part.name: part for part in parts}
+        self.parts: Mapping[str, Part] = {part.name: part for part in parts} | dict(instead or {})
 
     @property
     def data_folder(self) -> Path:
