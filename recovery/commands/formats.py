@@ -25,15 +25,14 @@ def detect(
     """Say which framework's lines a log has, and what was read; for an unknown one, propose a format."""
     from recovery.commands.diagnose import Shown
     from streams.diagnose.formats import detect as run
+    from streams.diagnose.matching import known_formats
     from streams.diagnose.reading import Unreadable
     from streams.diagnose.report import detected_json, detected_text
-    from streams.watch.examples import load_matcher
-    from streams.watch.packs import BadPack, load_packs
+    from streams.watch.packs import BadPack
 
     shown = Shown()
     try:
-        packs = load_packs(settings_of(ctx).watch.packs)
-        said = run(file, packs, load_matcher(packs), shown.read)
+        said = run(file, *known_formats(settings_of(ctx).watch.packs), shown.read)
     except (Unreadable, BadPack) as error:
         shown.clear()
         fail(str(error))

@@ -16,7 +16,7 @@ from typing import Any
 from schemas.vocabulary import FaultClass, Phase
 from streams.watch.candidates import Candidate, candidates, thinned
 from streams.watch.packs import BadPack, Packs, PhaseSign, Signature
-from streams.watch.patterns import BadPattern, Captured, Pattern, database
+from streams.watch.patterns import BadPattern, Captured, Pattern, database, together
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
 from streams.watch.surroundings import Surroundings
 
@@ -71,6 +71,7 @@ class Matcher:
         self._signatures = [one for one in by_weight if one.fault_class is not FaultClass.BENIGN_NOISE]
         # Looked for only in lines that would mean a fault.
         self._silent = [one for one in by_weight if one.fault_class is FaultClass.BENIGN_NOISE]
+        self._silent_patterns = together([one.pattern for one in self._silent])
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
         self._formats = packs.formats
         self._format_of: dict[int, int] = {}
@@ -150,8 +151,8 @@ class Matcher:
         return None
 
     def _silenced(self, signature: Signature, line: bytes, around: Surroundings) -> bool:
-        weightier = (one for one in self._silent if one.precedence > signature.precedence)
-        return any(matched(one, line, around) is not None for one in weightier)
+        found = [self._silent[number] for number in self._silent_patterns(line)]
+        return any(one.precedence > signature.precedence and matched(one, line, around) for one in found)
 
 
 def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured | None:

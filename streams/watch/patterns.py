@@ -7,6 +7,7 @@ bytes, and is refused if either engine can't take it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ _LAUNCHER = (
 )
 LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,4}}"
 _COUNTED_GAP = re.compile(r"(\.|\\S)\{0,\d+\}")
+# RE2 may take so much for many patterns at once; with too little it finds nothing.
+SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE
 
 
@@ -79,6 +82,20 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
         raise BadPattern(f"RE2 can't read it: {reason}") from error
     return Pattern(text, tuple(name.decode() for name in compiled.groupindex), compiled)
+
+
+def together(patterns: Sequence[Pattern]) -> Callable[[bytes], Sequence[int]]:
+    """Return what says which of these patterns a line matches, in one pass."""
+    if not patterns:
+        return lambda _line: ()
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = SET_BYTES
+    all_of_them = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        all_of_them.Add(pattern.compiled.pattern)
+    all_of_them.Compile()
+    return lambda line: all_of_them.Match(line) or ()
 
 
 def database(expressions: list[bytes]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import tracemalloc
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from typer.testing import CliRunner
 
 from recovery.cli import app
 from schemas.vocabulary import FaultClass, Remedy
+from streams.diagnose.account import MOST_LINES, MOST_NODES, Account
 from streams.diagnose.matching import general_matcher
-from streams.diagnose.reading import BLOCK_BYTES, Unreadable, pieces
+from streams.diagnose.reading import BLOCK_BYTES, Piece, Unreadable, pieces
 from streams.diagnose.report import diagnosis_json, diagnosis_text
-from streams.diagnose.verdict import Diagnosis, diagnose
+from streams.diagnose.verdict import Diagnosis, conclude, diagnose
 
 NOW_MS = 1_785_578_400_000
 XID = "Aug  1 10:00:{second:02d} node2 kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
@@ -132,17 +132,15 @@ def test_line_numbers_and_bytes_are_right_in_the_hundredth_block(tmp_path: Path)
     assert found.root.evidence.offset == len(quiet)
 
 
-def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    noise = [f"node{number}:1:2 [0] NCCL WARN NET/IB : Got async event : port error {number}" for number in range(500)]
-    (tmp_path / "big.log").write_text(lines(*noise) * 12)
-    general()
-    tracemalloc.start()
-    try:
-        found = diagnose([str(tmp_path / "big.log")], general(), NOW_MS, lambda _name, _read, _size: None)
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
-    finally:
-        tracemalloc.stop()
-    assert found.fault_class is FaultClass.NETWORK_IB
+def test_of_a_flood_of_lines_and_nodes_only_a_bounded_part_is_kept() -> None:
+    account = Account("flood", NOW_MS)
+    for number in range(0, 6000, 100):
+        port = "node{0}:1:2 [0] NCCL WARN NET/IB : Got async event : port error {0}"
+        flood = lines(*[port.format(one) for one in range(number, number + 100)]).encode()
+        account.take(Piece(flood, 0, 1), general())
+    assert len(account.faults) == MOST_LINES
+    assert len(account.nodes) <= MOST_NODES
+    assert conclude([account]).fault_class is FaultClass.NETWORK_IB
 
 
 def test_a_file_that_can_t_be_read_is_named(tmp_path: Path) -> None:

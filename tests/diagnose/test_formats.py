@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams.diagnose.formats import Detected, detect
+from streams.diagnose.matching import known_formats
 from streams.diagnose.reading import Unreadable
 from streams.diagnose.shapes import Shapes
 from streams.watch.examples import load_matcher
-from streams.watch.matcher import Matcher
-from streams.watch.packs import Packs, load_packs
+from streams.watch.packs import load_packs
 
 FORMATS = [
     json.loads(line)
@@ -52,16 +51,10 @@ SAVED = {
 }
 
 
-@cache
-def loaded() -> tuple[Packs, Matcher]:
-    packs = load_packs()
-    return packs, load_matcher(packs)
-
-
 def read(tmp_path: Path, *lines: str) -> Detected:
     file = tmp_path / "run.log"
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return detect(str(file), *loaded(), lambda _name, _read, _size: None)
+    return detect(str(file), *known_formats(), lambda _name, _read, _size: None)
 
 
 @pytest.mark.parametrize("known", FORMATS, ids=lambda known: known["framework"])
@@ -126,4 +119,4 @@ def test_lines_without_a_rising_number_propose_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"nowhere\.log can't be read: No such file"):
-        detect(str(tmp_path / "nowhere.log"), *loaded(), lambda _name, _read, _size: None)
+        detect(str(tmp_path / "nowhere.log"), *known_formats(), lambda _name, _read, _size: None)
