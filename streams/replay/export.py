@@ -64,11 +64,18 @@ class FileHistory:
         self._decided: dict[int, int] = {}
         self._held: tuple[int, list[StoredRecord]] = (-1, [])
         self.policies: dict[str, Policy] = {}
+        found: set[int] = set()
         for record in self._records():
             if record.topic == "decided":
                 self._decided[record.partition] = record.offset
             elif record.topic == POLICIES.name:
                 self.policies[record.key.decode()] = Policy.parse(record.value or b"")
+            else:
+                found.add(record.partition)
+        unmarked = sorted((found | set(range(len(self._decided)))) - self._decided.keys())
+        if unmarked or not self._decided:
+            which = f"partition {unmarked[0]}" if unmarked else "any partition"
+            raise HistoryUnreadable(f"{path} does not say how far {which} had been decided: it is not the whole export")
 
     def partitions(self) -> int:
         return len(self._decided)

@@ -1,7 +1,8 @@
 """Decide all of history again and compare, byte for byte, with what was decided then.
 
 The comparison is of Avro payloads, partition by partition, in order. A fact whose decision was to park it is parked
-again, not decided. Facts beyond the deciders' committed position need no decision yet; what there is must agree.
+again, not decided. A missing fact is a difference: without it the rest could verify, and the record be half of it.
+Facts beyond the deciders' committed position need no decision yet; what there is must agree.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from schemas.codec import PREFIX, Codec, UnknownSchema, UnreadableRecord
 from schemas.decisions import Advice, FactParked, JobView, TimerCleared, TimerSet
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
+from schemas.topics import JOURNAL
 from streams.decide.decide import MissingPolicy, decide, park
 from streams.decide.nodes import decide_node, park_node
 from streams.replay.history import History, StoredRecord
@@ -39,6 +41,9 @@ class Rules:
     decide: Callable[[Any, Any, int], Outcome]
     """State, fact and the record's timestamp."""
     park: Callable[[Any, str, tuple[str, int, int], str, int], Outcome]
+    gapless: bool
+    """Whether the offsets of the facts follow one another: not in a topic written in transactions, whose markers have
+    offsets too."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,13 @@ def verify(
     history: History, codec: Codec, policies: Mapping[str, Policy], progress: Callable[[int], None] = lambda _: None
 ) -> Report:
     """Verify all that the attempt decider concluded. It stops at the first difference."""
-    rules = Rules(lambda state, fact, recorded_ms: decide(state, fact, recorded_ms, policies), park)
+    rules = Rules(lambda state, fact, recorded_ms: decide(state, fact, recorded_ms, policies), park, gapless=True)
     return _verify(history, codec, rules, progress)
 
 
 def verify_nodes(history: History, codec: Codec, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Verify all that the node decider concluded. It stops at the first difference."""
-    return _verify(history, codec, Rules(decide_node, park_node), progress)
+    return _verify(history, codec, Rules(decide_node, park_node, gapless=False), progress)
 
 
 def _verify(history: History, codec: Codec, rules: Rules, progress: Callable[[int], None]) -> Report:
@@ -117,9 +122,13 @@ class _Partition:
         self._report = report
         self._progress = progress
         self._states: dict[bytes, Any] = {}
+        self._partition = partition
+        self._next = 0
 
     def verify(self) -> None:
         for record in self._journal:
+            if not self._follows(record.topic, record.offset):
+                break
             self._report.facts += 1
             if self._report.facts % PROGRESS_EVERY == 0:
                 self._progress(self._report.facts)
@@ -128,10 +137,25 @@ class _Partition:
                 self._report.undecided += 1
             if not self._compare(record, self._derive(record), must=must):
                 break
+        if self._report.difference is None:
+            self._follows(JOURNAL.name, max(self._next, self._decided_up_to))
         extra = self._recorded.peek()
         if extra is not None and self._report.difference is None:
             self._differ(extra, "a decision is on record that no fact leads to", extra, None)
         self._report.jobs += len(self._states)
+
+    def _follows(self, topic: str, offset: int) -> bool:
+        """Whether no fact is missing before this offset."""
+        first, self._next = self._next, offset + 1
+        if offset == first or not self._rules.gapless:
+            return True
+        self._report.difference = Difference(
+            fact=f"{topic}/{self._partition}/{first}",
+            why=f"{offset - first} facts are missing here from the record, before offset {offset}",
+            recorded="None",
+            derived="None",
+        )
+        return False
 
     def _derive(self, record: StoredRecord) -> tuple[Any, ...]:
         state = self._states.get(record.key)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
+import fastavro
 import pytest
 
 from schemas.policy import Policy
 from streams.decide.decide import MissingPolicy
-from streams.replay.export import FileHistory, export
+from streams.replay.export import FORMAT, META, FileHistory, export
 from streams.replay.history import HistoryUnreadable
 from streams.replay.verify import Report, verify
 from tests.decide.story import Story
@@ -68,6 +71,23 @@ def test_a_tampered_fact_is_seen_in_the_first_decision_that_depends_on_it(story:
     assert "name" in found.why
 
 
+@pytest.mark.parametrize("left", [slice(0, 0), slice(1, None), slice(None, -1)])
+def test_a_missing_fact_is_a_difference_even_where_no_decision_misses_it(story: Story, left: slice) -> None:
+    whole = record(story)
+    history = MemoryHistory(whole.facts[left], [], decided=len(whole.facts))
+    found = check(history, story).difference
+    assert found is not None
+    assert "missing" in found.why
+
+
+def test_a_job_taken_out_with_all_its_decisions_is_missed(story: Story) -> None:
+    whole = record(story)
+    other = [replace(whole.facts[0], offset=len(whole.facts), key=b"local/8")]
+    found = check(MemoryHistory(other, [], decided=len(whole.facts) + 1), story).difference
+    assert found is not None
+    assert found.why.startswith(f"{len(whole.facts)} facts are missing")
+
+
 def test_a_parked_fact_is_parked_again_not_decided(story: Story) -> None:
     history = record(story, garbage_at=1)
     report = check(history, story)
@@ -123,4 +143,31 @@ def test_a_file_that_is_cut_short_is_refused(story: Story, tmp_path: Path) -> No
     export(record(story), {story.policy.digest(): story.policy}, path, lambda _: None)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(HistoryUnreadable, match=r"cut\.avro"):
+        FileHistory(path)
+
+
+@pytest.mark.parametrize("dropped", [{0}, {0, 1}])
+def test_a_file_that_does_not_say_how_far_it_was_decided_is_refused(
+    story: Story, tmp_path: Path, dropped: set[int]
+) -> None:
+    class Two(MemoryHistory):
+        def partitions(self) -> int:
+            return 2
+
+    history = record(story)
+    path = tmp_path / "unmarked.avro"
+    export(Two(history.facts, history.decided), {story.policy.digest(): story.policy}, path, lambda _: None)
+    with path.open("rb") as whole:
+        lines = fastavro.reader(whole)
+        schema, kept = (
+            lines.writer_schema,
+            [
+                line
+                for line in cast(Iterator[dict[str, Any]], lines)
+                if line["topic"] != "decided" or line["partition"] not in dropped
+            ],
+        )
+    with path.open("wb") as part:
+        fastavro.writer(part, cast(dict[str, Any], schema), kept, metadata={META: FORMAT})
+    with pytest.raises(HistoryUnreadable, match=r"unmarked\.avro does not say how far"):
         FileHistory(path)
