@@ -38,13 +38,16 @@ def children(settings: Settings, config: Path | None) -> list[Child]:
 
 
 def _environment(settings: Settings, config: Path | None) -> Mapping[str, str]:
-    env = {DATA_VARIABLE: str(settings.data)}
+    env: dict[str, str] = {DATA_VARIABLE: str(settings.data)}
     if config is not None:
         env[CONFIG_VARIABLE] = str(config.absolute())
     if not settings.sac.environment:
         env["RECOVERY_SAC__ENVIRONMENT"] = LOCAL_ENVIRONMENT
     if not settings.sac.partitions:
         env["RECOVERY_SAC__PARTITIONS"] = LOCAL_PARTITION
+    if settings.sac.acknowledge_scheduler_actions and not settings.watchdog.model_fields_set & {"mode", "acknowledge"}:
+        # Whoever may hold jobs starts with who lets them go when all else is down.
+        env |= {"RECOVERY_WATCHDOG__MODE": "act", "RECOVERY_WATCHDOG__ACKNOWLEDGE": "true"}
     return env
 
 

@@ -32,12 +32,19 @@ def run(settings: Settings) -> int:
 
 def _body(context: ProcessContext) -> None:
     settings = context.settings
+    watchdog = settings.watchdog
+    if settings.sac.acknowledge_scheduler_actions and not (watchdog.mode == "act" and watchdog.acknowledge):
+        log.warning(
+            "jobs may be held and the watchdog may not release them",
+            problem="with everything else down, a hold has no exit",
+            next="set watchdog.mode to act and watchdog.acknowledge to true, where the watchdog runs too",
+        )
     check_topics(settings.kafka.bootstrap, (*TOPICS, JOURNAL, FLEET, SAC_LEASE))
     codec = Codec(RegistryIds(settings.registry.url))
     lease = Lease(settings.kafka.bootstrap, settings.slurm.cluster)
     try:
         while not context.stop.requested:
-            context.health.not_ready("standing by: another controller leads this cluster")
+            context.health.not_ready("standing by: another controller leads this cluster, or Kafka does not answer")
             context.health.beat(BEAT_S)
             if lease.poll(LEASE_POLL_S):
                 _lead(context, lease, codec)

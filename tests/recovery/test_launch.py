@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from infra.local.supervisor import Child, Supervisor
 from recovery.launch import NotReadyError, children, wait_ready
 from recovery.overview import Row, look
 from recovery.run_files import forget_dead, read_run_files
-from recovery.settings import load_settings
+from recovery.settings import SacSettings, Settings, WatchdogSettings, load_settings
 from tests.recovery.probes import START, UNTIL_STOPPED, within_deadline
 
 pytestmark = pytest.mark.stack  # not pure: starts real processes
@@ -113,3 +113,24 @@ def test_every_process_gets_the_same_settings_and_deciders_a_slot_each(tmp_path:
         assert child.env["RECOVERY_CONFIG"] == str(config)
         assert "RECOVERY_SAC__PARTITIONS" not in child.env, "what the operator set is inherited"
         assert child.env["RECOVERY_SAC__ENVIRONMENT"] == "local"
+
+
+def environment_of(name: str, settings: Settings) -> Mapping[str, str]:
+    return next(child.env for child in children(settings, None) if child.name == name)
+
+
+def test_a_controller_that_may_hold_jobs_starts_with_a_watchdog_that_may_release_them() -> None:
+    may_act = Settings(sac=SacSettings(acknowledge_scheduler_actions=True))
+    env = environment_of("watchdog", may_act)
+    assert (env["RECOVERY_WATCHDOG__MODE"], env["RECOVERY_WATCHDOG__ACKNOWLEDGE"]) == ("act", "true")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(sac=SacSettings(acknowledge_scheduler_actions=True), watchdog=WatchdogSettings(mode="observe")),
+    ],
+)
+def test_a_watchdog_is_left_as_set_and_observes_beside_a_controller_that_may_not_act(settings: Settings) -> None:
+    assert "RECOVERY_WATCHDOG__MODE" not in environment_of("watchdog", settings)
