@@ -16,7 +16,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from projections import metrics
+from projections.latencies import Latencies
 from projections.reading import decode, read_some
+from projections.records import Record
 from projections.store import Batch, Conflict, Source, Store
 from recovery.health import Health
 from recovery.metrics import LAG
@@ -68,6 +70,7 @@ class Runner:
         self._health = health
         self._next: dict[Source, int] = {}
         self._noted_at = 0.0
+        self._latencies = Latencies()
 
     def run(self, topics: Iterable[str]) -> None:
         """Project the topics. Raises UnknownSchema and HistoryMissing, which only a person can resolve."""
@@ -125,6 +128,8 @@ class Runner:
                 batches = [batch for batch in batches if batch.source != conflict.source]
                 continue
             self._next |= {batch.source: batch.next_offset for batch in batches}
+            applied = [one for batch in batches for one in batch.records if isinstance(one, Record)]
+            self._latencies.take(applied, time.time_ns() // 1_000_000)
             return
 
     def _step_aside(self, source: Source) -> None:

@@ -39,9 +39,15 @@ def latency(name: str, text: str, *labels: str) -> Histogram:
 
 
 FACTS_WRITTEN = counter("facts_written", "Facts written to Kafka, by event type.", "type")
+PARKED_NAME = "recovery_parked_total"
 PARKED = counter("parked", "Records that could not be handled and were parked, by source topic.", "topic")
 LAG_NAME = "recovery_lag_records"
 LAG = gauge("lag_records", "Records that a consumer group of this process has yet to read.", "topic", "group")
+
+FACTS_DECIDED_NAME = "recovery_facts_decided_total"
+INTENTS_NAME = "recovery_sac_intents_open"
+SINCE_LINE_NAME = "recovery_since_line_seconds"
+"""What `recovery status` shows of a decider, the scheduler controller and the projector; defined in their rooms."""
 
 
 def exposition() -> bytes:

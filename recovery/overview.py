@@ -1,13 +1,19 @@
 """The whole picture of one machine: parts of the stack, and processes as the supervisor and they themselves say."""
 
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.local.stack import PartStatus, Stack
 from infra.local.supervisor import ChildStatus, Supervisor
-from recovery.run_files import read_run_files
+from recovery.figures import Figures, together
+from recovery.run_files import RunRecord, read_run_files
 from recovery.status import ProcessStatus, ask_all
+
+DECIDER = "decide"
+RATE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,13 @@ class Overview:
     data: Path
     parts: tuple[PartStatus, ...]
     rows: tuple[Row, ...]
+    decided_s: float | None = None
+    """Facts decided a second, over the moment of the look; None where no decider answers."""
+
+    @property
+    def figures(self) -> Figures:
+        """What all processes have measured, together."""
+        return together(row.process.figures for row in self.rows)
 
     @property
     def nothing_runs(self) -> bool:
@@ -42,8 +55,24 @@ def look(data: Path) -> Overview:
     with ThreadPoolExecutor(max_workers=1) as pool:
         parts = pool.submit(Stack(data).status)
         watched = {child.name: child for child in Supervisor(data).status().children}
-        said = ask_all(read_run_files(data))
-        return Overview(data, tuple(parts.result()), tuple(_rows(watched, said)))
+        records = read_run_files(data)
+        began = time.monotonic()
+        said = ask_all(records)
+        shown = tuple(parts.result())
+        rate = _decided_s(records, said, began)
+        return Overview(data, shown, tuple(_rows(watched, said)), rate)
+
+
+def _decided_s(records: Sequence[RunRecord], before: Sequence[ProcessStatus], began: float) -> float | None:
+    """Look at the deciders once more, a second after the first look."""
+    deciders = [record for record in records if record.process == DECIDER]
+    if not any(status.ready for status in before if status.pid in {record.pid for record in deciders}):
+        return None
+    time.sleep(max(0.0, began + RATE_S - time.monotonic()))
+    after = ask_all(deciders)
+    known = {status.pid: status.figures.decided for status in before}
+    decided = sum(max(0, status.figures.decided - known.get(status.pid, 0)) for status in after)
+    return decided / (time.monotonic() - began)
 
 
 def _rows(watched: dict[str, ChildStatus], said: list[ProcessStatus]) -> list[Row]:

@@ -1,26 +1,15 @@
 """What runs on this machine, asked now: each process of ours through its run file, each part of the local stack."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from recovery.metrics import LAG_NAME
+from recovery.figures import Figures, Lag, figures
 from recovery.run_files import RunRecord
 
 ASK_TIMEOUT_S = 3.0
-
-
-@dataclass(frozen=True)
-class Lag:
-    """How many records of a topic a consumer group has yet to read."""
-
-    topic: str
-    group: str
-    records: int
 
 
 @dataclass(frozen=True)
@@ -38,7 +27,11 @@ class ProcessStatus:
     started_ms: int | None
     url: str | None
     addresses: dict[str, str] = field(default_factory=dict)
-    lag: tuple[Lag, ...] = ()
+    figures: Figures = field(default_factory=Figures)
+
+    @property
+    def lag(self) -> tuple[Lag, ...]:
+        return self.figures.lag
 
 
 def ask_all(records: Sequence[RunRecord]) -> list[ProcessStatus]:
@@ -50,7 +43,7 @@ def ask_all(records: Sequence[RunRecord]) -> list[ProcessStatus]:
 def ask(record: RunRecord) -> ProcessStatus:
     """Ask one process how it is. A process that does not answer is running, not ready."""
     alive = record.alive()
-    ready, health, lag = (False, "not running", ()) if not alive else _ask_running(record)
+    ready, health, said = (False, "not running", Figures()) if not alive else _ask_running(record)
     return ProcessStatus(
         name=record.name,
         pid=record.pid,
@@ -60,17 +53,17 @@ def ask(record: RunRecord) -> ProcessStatus:
         started_ms=record.started_ms,
         url=record.url,
         addresses=record.addresses,
-        lag=lag,
+        figures=said,
     )
 
 
-def _ask_running(record: RunRecord) -> tuple[bool, str, tuple[Lag, ...]]:
+def _ask_running(record: RunRecord) -> tuple[bool, str, Figures]:
     try:
         alive, ready, metrics = (_get(record, path) for path in ("/healthz", "/readyz", "/metrics"))
     except (OSError, HTTPException) as error:
-        return False, f"does not answer on {record.url} ({type(error).__name__})", ()
+        return False, f"does not answer on {record.url} ({type(error).__name__})", Figures()
     wrong = [text.strip() for status, text in (alive, ready) if status != HTTPStatus.OK]
-    return not wrong, "; ".join(wrong) or "ready", tuple(_lags(metrics[1]))
+    return not wrong, "; ".join(wrong) or "ready", figures(metrics[1])
 
 
 def _get(record: RunRecord, path: str) -> tuple[int, str]:
@@ -82,10 +75,3 @@ def _get(record: RunRecord, path: str) -> tuple[int, str]:
         return answer.status, answer.read().decode("utf-8", "replace")
     finally:
         connection.close()
-
-
-def _lags(text: str) -> Iterable[Lag]:
-    for family in text_string_to_metric_families(text):
-        if family.name == LAG_NAME:
-            for sample in family.samples:
-                yield Lag(sample.labels["topic"], sample.labels["group"], int(sample.value))

@@ -1,7 +1,9 @@
 """How `recovery status` shows what it learned: tables for people, one JSON document for programs."""
 
 import json
+import math
 from dataclasses import asdict
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -9,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from infra.local.stack import PartStatus
+from recovery.figures import MILESTONES, Milestone
 from recovery.overview import Overview, Row
 
 WIDTH_OF_FILES = 140  # where the output is no terminal
@@ -31,6 +34,7 @@ def show(overview: Overview) -> None:
     for row in overview.rows:
         processes.add_row(*_cells(row))
     console.print(processes)
+    console.print(_figures(overview))
 
 
 def _table(*columns: str) -> Table:
@@ -40,17 +44,60 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def _figures(overview: Overview) -> Table:
+    """How fast recovery was since the processes started, and what is left undone."""
+    found = overview.figures
+    table = _table("figure", "value")
+    for name in MILESTONES:
+        table.add_row(f"line to {name}", _milestone(found.milestone(name)))
+    rate = "-" if overview.decided_s is None else f", {overview.decided_s:.1f} a second now"
+    table.add_row("facts decided", f"{found.decided}{rate}")
+    table.add_row("parked records", _health(found.parked == 0, str(found.parked)))
+    table.add_row("intents without outcome", "-" if found.intents is None else str(found.intents))
+    return table
+
+
+def _milestone(found: Milestone | None) -> str:
+    if found is None:
+        return "none yet"
+    return f"{found.count}; half within {_bound(found.median_s)}, 99 % within {_bound(found.p99_s)}"
+
+
+def _bound(seconds: float) -> str:
+    return "longer" if math.isinf(seconds) else f"{seconds:g} s"
+
+
 def as_document(overview: Overview) -> str:
-    """Return everything as JSON: `well`, `data`, `parts`, `processes` (with `lag` a topic and group)."""
+    """Return everything as JSON: `well`, `data`, `parts`, `processes` (with `lag` a topic and group), `figures`."""
     document = {
         "well": overview.well,
         "data": str(overview.data),
         "parts": [
             {"name": part.name, "healthy": part.healthy, "endpoints": _endpoints(part)} for part in overview.parts
         ],
-        "processes": [asdict(row.process) | {"restarts": row.restarts} for row in overview.rows],
+        "processes": [_document(row) for row in overview.rows],
+        "figures": {
+            "milestones": {name: _seconds(overview.figures.milestone(name)) for name in MILESTONES},
+            "facts_decided": overview.figures.decided,
+            "facts_decided_a_second": overview.decided_s,
+            "parked_records": overview.figures.parked,
+            "intents_without_outcome": overview.figures.intents,
+        },
     }
     return json.dumps(document, indent=2)
+
+
+def _document(row: Row) -> dict[str, Any]:
+    process = asdict(row.process)
+    del process["figures"]
+    return process | {"lag": [asdict(lag) for lag in row.process.lag], "restarts": row.restarts}
+
+
+def _seconds(found: Milestone | None) -> dict[str, Any] | None:
+    """Seconds; null for what is past the longest bucket, which JSON has no number for."""
+    if found is None:
+        return None
+    return {name: None if math.isinf(value) else value for name, value in asdict(found).items()}
 
 
 def _cells(row: Row) -> tuple[str | Text, ...]:

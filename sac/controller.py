@@ -43,6 +43,7 @@ COMMANDS_A_PASS = 10
 log = structlog.get_logger(__name__)
 ACTIONS = counter("sac_actions", "Scheduler commands sent, by operation and outcome.", "operation", "outcome")
 REFUSALS = counter("sac_refusals", "Actions considered and not taken, by operation and reason.", "operation", "reason")
+INTENTS = gauge("sac_intents_open", "Intents on record whose command has no outcome on record.")
 KNOWN_JOBS = gauge("sac_jobs", "Jobs that have opted in, as last seen.")
 UNKNOWN_LOOKS = counter("sac_unknown_looks", "Looks at Slurm that gave no answer.")
 
@@ -79,6 +80,7 @@ class Controller:
         self._look_ms = 0
         self._heartbeat_ms = 0
         self._was_unknown: str | None = None
+        INTENTS.set_function(lambda: len(view.known.ledger.open()))
 
     def start(self) -> None:
         """Learn all that was done before, and close intents whose process died before it could say how they ended."""

@@ -84,8 +84,8 @@ class Ledger:
         return [action for action in self.of_job(attempt.job) if action.intent.attempt == attempt]
 
     def open(self) -> Collection[Action]:
-        """Intents whose outcome is not on record: their process died between the two."""
-        return [action for action in self._actions.values() if action.ended is None]
+        """Intents whose outcome is not on record: their process died between the two. Safe to ask from any thread."""
+        return [action for action in list(self._actions.values()) if action.ended is None]
 
     def refused(self, identity: str, reason: Refusal) -> bool:
         """Whether this refusal is on record."""

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from recovery.figures import Lag
 from recovery.run_files import read_run_files
-from recovery.status import Lag, ask, ask_all
+from recovery.status import ask, ask_all
 from tests.recovery.probes import UNTIL_STOPPED, record_of, started, within_deadline
 
 pytestmark = pytest.mark.stack  # not pure: starts real processes
