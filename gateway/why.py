@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gateway.story import Entry, Row, Story
 from gateway.times import clock
 from gateway.why_steps import steps
-from schemas.vocabulary import FAILURE_STATES, FINAL_STATES, AnomalyKind, AttemptState
+from schemas.vocabulary import FAILURE_STATES, FINAL_STATES, AnomalyKind, AttemptState, Mode
 
 HAPPENED, CAUSE, DECIDED, DONE, OUTCOME, NOW = "happened", "cause", "decided", "done", "outcome", "now"
 
@@ -69,6 +69,8 @@ def _happened(story: Story) -> Iterator[Sentence]:
     else:
         where = f" on {_list(attempt['nodes'])}" if attempt["nodes"] else ""
         yield Sentence(HAPPENED, f"{who} started{where} at {clock(attempt['start_ms'])}.", attempt["start_ms"])
+    if attempt["mode"] == Mode.DISABLED:
+        yield Sentence(HAPPENED, _ended(f"Recovery leaves it alone: {attempt['mode_reason']}"))
     for entry in story.entries:
         if entry.kind == "anomaly":
             yield Sentence(HAPPENED, _symptom(entry), entry.at_ms, entry.event_id, entry.evidence)
@@ -193,6 +195,11 @@ def _now(story: Story) -> Sentence:
 
 def _without_successor(story: Story) -> str:
     state, since = story.attempt["state"], clock(story.attempt["observed_ms"])
+    if story.attempt["mode"] == Mode.DISABLED and state not in FINAL_STATES:
+        return (
+            f"It was {state} when it was first seen, at {since}; what recovery leaves alone is looked at again only"
+            " when Slurm no longer shows it."
+        )
     if state == AttemptState.RUNNING:
         return f"It is running, since {since}{_resumed(story.attempt)}."
     if state in FINAL_STATES:
@@ -215,6 +222,8 @@ def _gist(story: Story) -> str:
     if made is None:
         if attempt["state"] in FAILURE_STATES:
             return f"{name} failed ({attempt['state']}); its cause is not known."
+        if attempt["mode"] == Mode.DISABLED:
+            return _ended(f"{name} is left alone by recovery: {attempt['mode_reason']}")
         return f"No incident was seen in {name[0].lower()}{name[1:]}."
     where = f" on {_list(made['nodes'])}" if made["nodes"] else ""
     fault = f"{name} had a fault of class {made['fault_class']}{where}"

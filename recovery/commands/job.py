@@ -53,6 +53,8 @@ def _give(ctx: typer.Context, kind: "CommandKind", job: str, reason: str, by: st
     from recovery.writing import WriteError
     from streams.kafka import KafkaUnavailable
 
+    if not reason.strip():
+        fail("--reason is empty; say why: it is recorded, and whoever reads the job's story sees it")
     settings, codec = codec_of(ctx)
     bootstrap = settings.kafka.bootstrap
     try:

@@ -62,8 +62,10 @@ def verify(
             report = run(TopicHistory(settings.kafka.bootstrap, GROUP), codec, policies, progress)
             of_nodes = TopicHistory(settings.kafka.bootstrap, NODE_CREW.group, NODES, NODE_DECISIONS)
             nodes = verify_nodes(of_nodes, codec, progress)
-    except (HistoryUnreadable, RegistryError, KafkaUnavailable, UnknownSchema, MissingPolicy) as error:
+    except (HistoryUnreadable, RegistryError, UnknownSchema, MissingPolicy) as error:
         fail(str(error))
+    except KafkaUnavailable as error:
+        fail(f"Kafka does not answer ({error}); is it up? `recovery up` starts one here")
     except KafkaException as error:
         fail(f"Kafka does not answer ({error.args[0]}); is it up?")
     _print(report, nodes, as_json=as_json)

@@ -44,6 +44,8 @@ def attempt_row(history: History, index: int) -> Row:
         "job_id": history.job_id,
         "name": "train",
         "user_name": "ada",
+        "mode": history.mode,
+        "mode_reason": "asked for by the job's APS",
         "start_ms": None,
         "end_ms": None,
         "nodes": [],

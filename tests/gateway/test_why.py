@@ -12,7 +12,17 @@ from schemas.decisions import AdviceWithheld, AnomalyDetected, Decision
 from schemas.facts import CommandGiven, Fact
 from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY
-from schemas.vocabulary import AnomalyKind, AttemptState, CommandKind, FaultClass, Hold, Operation, Outcome, Refusal
+from schemas.vocabulary import (
+    AnomalyKind,
+    AttemptState,
+    CommandKind,
+    FaultClass,
+    Hold,
+    Mode,
+    Operation,
+    Outcome,
+    Refusal,
+)
 from tests.gateway.stories import story_of
 from tests.histories import failing, gpu_xid_failure, observed_only
 from tests.history import START_MS, History, Recorded
@@ -204,3 +214,19 @@ def test_every_prefix_of_a_history_can_be_explained() -> None:
             part.attempt = max((r.event.attempt for r in records if hasattr(r.event, "attempt")), default=part.attempt)
             for index in range(part.attempt.index + 1):
                 assert explain(story_of(part, index)).summary
+
+
+def test_a_job_that_recovery_leaves_alone_is_told_why_and_not_called_running() -> None:
+    history = History("44", workflow_id="foreign", mode=Mode.DISABLED)
+    history.observed(AttemptState.RUNNING, ("node1",))
+    why = explain(story_of(history))
+    assert why.summary.startswith("Attempt 0 of job 44 is left alone by recovery: asked for by the job's APS. It was")
+    assert "Recovery leaves it alone: asked for by the job's APS." in said(history, "happened")
+    assert "It is running" not in why.summary, "nobody has looked since"
+
+
+def test_a_job_that_recovery_leaves_alone_is_told_how_it_ended() -> None:
+    history = History("45", workflow_id="foreign", mode=Mode.DISABLED)
+    history.observed(AttemptState.RUNNING, ("node1",))
+    history.observed(AttemptState.COMPLETED, ("node1",), in_controller=False)
+    assert said(history, "now").startswith("It is COMPLETED since")

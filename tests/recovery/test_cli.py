@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from recovery.cli import app
 from recovery.settings import load_settings
+from schemas.codec import FixedIds
+from streams.kafka import KafkaUnavailable
 
 COMMANDS = ("watch", "decide", "nodes", "ask", "relay", "project", "gateway", "sac", "watchdog", "up", "down", "status")
 ROOMS = ("streams", "projections", "gateway", "sac", "schemas", "infra", "pydantic", "confluent_kafka", "rich")
@@ -83,6 +85,23 @@ def test_a_kafka_that_does_not_answer_is_one_line_and_not_a_stack_trace(monkeypa
     assert done.exit_code == 2
     assert done.stderr.startswith("error: Kafka at 127.0.0.1:1 does not answer")
     assert done.stderr.count("\n") == 1
+
+
+def test_verifying_without_kafka_says_what_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise KafkaUnavailable("recovery.policies/0: Failed to get watermark offsets")
+
+    monkeypatch.setattr("schemas.registry.RegistryIds", lambda _url: FixedIds())
+    monkeypatch.setattr("streams.run.policies.PolicyDocuments", away)
+    done = CliRunner().invoke(app, ["replay", "verify"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: Kafka does not answer (recovery.policies/0: ")
+
+
+def test_a_command_without_a_reason_is_refused_before_anything_is_written() -> None:
+    done = CliRunner().invoke(app, ["job", "release", "42", "--reason", " "])
+    assert done.exit_code == 2
+    assert "--reason is empty" in done.stderr
 
 
 def test_a_misspelt_command_gets_a_suggestion(tmp_path: Path) -> None:
