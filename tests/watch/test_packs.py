@@ -42,8 +42,8 @@ def test_every_example_of_a_shipped_signature_is_found_and_no_counter_example(si
         faults = [one.fault for one in found if one.line == line and one.fault is not None]
         assert faults or known.fault_class == "benign_noise", example
         assert all(fault.signature.precedence >= known.precedence for fault in faults)
-    for line in known.counter_examples:
-        ids = [one.fault.signature.id for one in matcher().scan(line.encode() + b"\n") if one.fault]
+    for counter in known.counter_examples:
+        ids = [one.fault.signature.id for one in matcher().scan(counter.encode() + b"\n") if one.fault]
         assert known.id not in ids
 
 
