@@ -6,13 +6,14 @@ bytes, and is refused if either engine can't take it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import hyperscan
 import re2
+
+from streams.watch.widened import widened
 
 # What launchers put before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and
 # pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), a time, and a program's own (`[node2] `, `node2 rank 3: `).
@@ -23,7 +24,6 @@ _LAUNCHER = (
     r"|\[[A-Za-z][A-Za-z0-9.-]*\] |[A-Za-z][A-Za-z0-9.-]*(?: rank \d+)?: )"
 )
 LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,4}}"
-_COUNTED_GAP = re.compile(r"(\.|\\S)\{0,\d+\}")
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE
@@ -51,8 +51,8 @@ class Pattern:
 
     @property
     def expression(self) -> bytes:
-        """For hyperscan, which only finds candidates: gaps of any length cost it less than counted ones."""
-        return _COUNTED_GAP.sub(r"\1*", self.text).encode()
+        """For hyperscan, which only finds candidates."""
+        return widened(self.text).encode()
 
     def search(self, line: bytes) -> Captured | None:
         """Find it in one line; None where it does not match."""
