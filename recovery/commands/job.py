@@ -17,7 +17,7 @@ Cluster = Annotated[str, typer.Option(help="Whose job; default: slurm.cluster of
 
 def register(app: typer.Typer) -> None:
     """Add the group `job`."""
-    text = "Ask for something to be done to one attempt; it passes the same gates as every decision."
+    text = "Ask for something to be done to one attempt: mode, environment and partition count, retry limits do not."
     group = typer.Typer(cls=Sections, no_args_is_help=True, rich_markup_mode=None, help=text)
     group.command("restart")(restart)
     group.command("terminate")(terminate)

@@ -1,4 +1,7 @@
-"""What a person asks for becomes Advice like any other: same gates, same record."""
+"""What a person asks for becomes Advice like any other, under the same gates and in the same record.
+
+Retry limits are not asked: the person who gives the command has, and says so in its reason.
+"""
 
 from __future__ import annotations
 

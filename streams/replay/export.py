@@ -19,6 +19,7 @@ from streams.replay.history import History, HistoryUnreadable, StoredRecord
 
 META = "recovery.export"
 FORMAT = "1"
+PARTITIONS = "recovery.partitions"
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ def export(history: History, policies: dict[str, Policy], path: Path, report: Ca
                 yield asdict(record)
             report(f"partition {partition}: {count} records so far")
 
+    metadata = {META: FORMAT, PARTITIONS: str(history.partitions())}
     with draft.open("wb") as file:
-        writer(file, schema_of(_Exported), lines(), codec="deflate", metadata={META: FORMAT})
+        writer(file, schema_of(_Exported), lines(), codec="deflate", metadata=metadata)
     draft.replace(path)
     return count
 
@@ -63,22 +65,20 @@ class FileHistory:
         self._path = path
         self._decided: dict[int, int] = {}
         self._held: tuple[int, list[StoredRecord]] = (-1, [])
+        self._partitions = 0
         self.policies: dict[str, Policy] = {}
-        found: set[int] = set()
         for record in self._records():
             if record.topic == "decided":
                 self._decided[record.partition] = record.offset
             elif record.topic == POLICIES.name:
                 self.policies[record.key.decode()] = Policy.parse(record.value or b"")
-            else:
-                found.add(record.partition)
-        unmarked = sorted((found | set(range(len(self._decided)))) - self._decided.keys())
+        unmarked = sorted(set(range(self._partitions)) - self._decided.keys())
         if unmarked or not self._decided:
             which = f"partition {unmarked[0]}" if unmarked else "any partition"
             raise HistoryUnreadable(f"{path} does not say how far {which} had been decided: it is not the whole export")
 
     def partitions(self) -> int:
-        return len(self._decided)
+        return self._partitions
 
     def decided_up_to(self, partition: int) -> int:
         return self._decided[partition]
@@ -101,6 +101,7 @@ class FileHistory:
                 container = reader(cast(BinaryIO, file))
                 if container.metadata.get(META) != FORMAT:
                     raise HistoryUnreadable(f"{self._path} is no export of this version; make one with `replay export`")
+                self._partitions = int(str(container.metadata.get(PARTITIONS, "0")))
                 for line in container:
                     yield StoredRecord(**cast(dict[str, Any], line))
         except OSError as error:

@@ -54,8 +54,14 @@ class StateCodec(Generic[State]):
         newest = self._schemas[self._version]
         stream = io.BytesIO(data)
         stream.seek(1)
-        record = schemaless_reader(stream, written, newest if written is not newest else None)
-        return cast(State, from_avro(self._cls)(cast(dict[str, Any], record)))
+        try:
+            record = schemaless_reader(stream, written, newest if written is not newest else None)
+            return cast(State, from_avro(self._cls)(cast(dict[str, Any], record)))
+        except (ValueError, EOFError, IndexError, TypeError, OverflowError, MemoryError, KeyError) as error:
+            raise UnknownState(
+                f"state of version {data[0]} that its schema can't read ({error!r}): another code wrote it under the"
+                " same number; run that code, or start anew with another data folder"
+            ) from error
 
     @cached_property
     def _schemas(self) -> dict[int, Any]:

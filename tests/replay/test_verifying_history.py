@@ -12,7 +12,7 @@ import pytest
 
 from schemas.policy import Policy
 from streams.decide.decide import MissingPolicy
-from streams.replay.export import FORMAT, META, FileHistory, export
+from streams.replay.export import FORMAT, META, PARTITIONS, FileHistory, export
 from streams.replay.history import HistoryUnreadable
 from streams.replay.verify import Report, verify
 from tests.decide.story import Story
@@ -146,7 +146,7 @@ def test_a_file_that_is_cut_short_is_refused(story: Story, tmp_path: Path) -> No
         FileHistory(path)
 
 
-@pytest.mark.parametrize("dropped", [{0}, {0, 1}])
+@pytest.mark.parametrize("dropped", [{0}, {1}, {0, 1}])
 def test_a_file_that_does_not_say_how_far_it_was_decided_is_refused(
     story: Story, tmp_path: Path, dropped: set[int]
 ) -> None:
@@ -168,6 +168,6 @@ def test_a_file_that_does_not_say_how_far_it_was_decided_is_refused(
             ],
         )
     with path.open("wb") as part:
-        fastavro.writer(part, cast(dict[str, Any], schema), kept, metadata={META: FORMAT})
+        fastavro.writer(part, cast(dict[str, Any], schema), kept, metadata={META: FORMAT, PARTITIONS: "2"})
     with pytest.raises(HistoryUnreadable, match=r"unmarked\.avro does not say how far"):
         FileHistory(path)

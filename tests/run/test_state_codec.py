@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from streams.decide.nodes import NODE_STATE_VERSION
 from streams.decide.state import STATE_VERSION
 from streams.run.state_codec import JOB_STATES, NODE_STATES, StateCodec, UnknownState
+from tests.corpus.make_states import CORPUS, SAMPLES
 from tests.decide.test_any_history import histories, told
 from tests.decide.test_nodes import Nodes, came, fault, went
 
@@ -33,6 +35,23 @@ def test_a_nodes_state_comes_back_as_it_was() -> None:
     nodes.take(fault(1, 5_000), came(1, 0), came(2, 0), went(2, 0, 9_000))
     state = nodes.states["node1"]
     assert NODE_STATES.load(NODE_STATES.dump(state)) == state
+
+
+def test_the_committed_bytes_of_each_version_are_still_read() -> None:
+    seen = set()
+    for line in CORPUS.read_text().splitlines():
+        entry = json.loads(line)
+        states, _, _ = SAMPLES[entry["kind"]]
+        assert repr(states.load(bytes.fromhex(entry["bytes"]))) == entry["state"]
+        seen.add((entry["kind"], entry["version"]))
+    assert seen == {("job", n) for n in range(1, STATE_VERSION + 1)} | {
+        ("node", n) for n in range(1, NODE_STATE_VERSION + 1)
+    }
+
+
+def test_bytes_that_another_code_wrote_under_this_version_are_refused_in_words() -> None:
+    with pytest.raises(UnknownState, match="another code wrote it"):
+        JOB_STATES.load(bytes([STATE_VERSION]) + b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
 
 
 def test_an_unknown_version_is_said_not_guessed() -> None:
