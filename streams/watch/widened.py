@@ -50,8 +50,10 @@ def _alternatives(pattern: str, at: int) -> tuple[Piece, int]:
             widened.append(_heaviest(atoms))
             atoms, at = [], atom.end()
         elif atom["group"]:
-            piece, at = _group(pattern, at)
-            atoms.append(piece)
+            piece, end = _group(pattern, at)
+            # A group that lost something at its edges no longer touches what stands beside it.
+            atoms += [piece] if piece[0] == pattern[at:end] else [None, piece, None]
+            at = end
         else:
             atoms.append(_single(atom[0], atom["single"], atom["times"] or ""))
             at = atom.end()
