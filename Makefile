@@ -40,7 +40,7 @@ test: setup lint ## everything: lint, types, import rules, all tests on real par
 	$(BIN)/pytest
 
 test-fast: setup ## the pure tests alone, no stack
-	$(BIN)/pytest -m "not stack and not slurm"
+	$(BIN)/pytest -n 2 -m "not stack and not slurm"
 
 lint: setup ## ruff, mypy and the import rules
 	$(BIN)/ruff check .
