@@ -23,6 +23,7 @@ from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from streams.records import Incoming, Outgoing
 from streams.run.decide import application as deciders
+from streams.run.shell import collect_rarely
 from streams.run.worker import Store, Worker
 
 
@@ -87,6 +88,7 @@ def _ours(turn: Turn, clock: Clock) -> Any:
     environment = {"RECOVERY_DATA": str(turn.folder), "RECOVERY_KAFKA__BOOTSTRAP": turn.kafka}
     worker = _Ours(Codec(RegistryIds(turn.registry)), POLICIES, "0")
     worker.clock = clock
+    collect_rarely()
     return deciders(load_settings(None, environment), 0, worker)
 
 
