@@ -13,11 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from infra.local.endpoints import Endpoints
 from infra.local.folder import DataFolder
 from infra.local.stack import Stack
 from tests.containers import container_parts, engine_answers
+
+# How fast the machine is proves nothing about the code: examples have no deadline, and may be slow to make.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
