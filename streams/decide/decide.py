@@ -136,7 +136,8 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
     attempt = replace(attempt, marks=marks)
     if isinstance(fact, CheckpointSaved):
         best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
-        return job.with_attempt(replace(attempt, checkpoint_step=best))
+        attempt = replace(attempt, checkpoint_step=best)
+        return stall.saved(job.with_attempt(attempt), attempt)
     if isinstance(fact, ProgressObserved):
         return _take_progress(turn, job.with_attempt(attempt), attempt, fact)
     job = job.with_attempt(attempt)

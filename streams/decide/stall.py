@@ -50,7 +50,8 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved)
         return job
     stall = attempt.stall or Stall(True, turn.now_ms, 0, 0, None, "", 0, None)
     gap_ms = turn.now_ms - stall.moved_ms
-    normal = stall.in_loop and stall.phase is None and attempt.stall is not None
+    # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
+    normal = stall.in_loop and attempt.stall is not None
     stall = Stall(
         in_loop=True,
         moved_ms=turn.now_ms,
@@ -63,6 +64,14 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved)
     )
     attempt = turn.clear_timer(replace(attempt, stall=stall), TimerPurpose.STALL_ANSWER)
     return _arm(turn, job, attempt)
+
+
+def saved(job: JobState, attempt: Attempt) -> JobState:
+    """A save is complete: what is silent from now on is not saving."""
+    stall = attempt.stall
+    if stall is None or stall.phase is not Phase.CHECKPOINT:
+        return job
+    return job.with_attempt(replace(attempt, stall=replace(stall, phase=None)))
 
 
 def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:

@@ -163,3 +163,16 @@ def test_a_hang_after_a_crash_line_is_left_to_the_incident() -> None:
     assert [a.kind for a in story.events(AnomalyDetected)] == [AnomalyKind.CRASH_LOG]
     assert next(state for _, state, _ in story.advised()) == "RESTARTED"
     assert story.events(OutputAsked) == []
+
+
+def test_saves_between_the_steps_that_are_kept_do_not_hide_the_rhythm() -> None:
+    story = running(steps=1, progress_interval_s=2)
+    for step in range(1, 10):
+        story.enter(Phase.CHECKPOINT)
+        story.checkpoint(step)
+        story.wait(2)
+        story.progress(step)
+    story.enter(Phase.CHECKPOINT)
+    story.checkpoint(10)
+    story.wait(14)
+    assert len(story.events(OutputAsked)) == 1
