@@ -15,6 +15,8 @@ from streams.sources.lines import Cursor, Labels, LogSource, SourceLine, SourceS
 from tests.sources.benches import Bench, FileBench, KafkaBench, LokiBench, VictoriaLogsBench, Written
 from tests.sources.victorialogs_server import binary
 
+pytestmark = pytest.mark.stack  # real processes, not pure
+
 DEADLINE_S = 40.0
 LABELS = Labels(job_id="7", filename="/logs/slurm-7.out", attempt=1, node="node1", rank=3)
 PLAIN = Labels(job_id="7", filename="/logs/slurm-7.out")

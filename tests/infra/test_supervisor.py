@@ -13,6 +13,8 @@ from infra.local.process import Process
 from infra.local.supervisor import Child, ChildStatus, Supervisor
 from tests.infra.cluster import wait_for
 
+pytestmark = pytest.mark.stack  # real processes, not pure
+
 SLEEPER = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 
