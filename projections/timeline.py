@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from projections.merge import Row, Upsert
 from projections.records import Record, without_text
 from projections.tables import TIMELINE
 from projections.words import words_of
+from schemas.facts import Evidence
+from schemas.records import to_document
+
+_LINE = to_document(Evidence)
 
 TOLD = Upsert(
     "told",
@@ -57,7 +60,7 @@ def rows_for(record: Record) -> Iterator[Row]:
         "detail": words.detail,
         "cause": record.event.cause,
         "times": dict(words.times),
-        "evidence": [without_text(asdict(line)) for line in record.evidence],
+        "evidence": [without_text(_LINE(line)) for line in record.evidence],
         "payload": record.payload,
     }
     yield Row(TOLD, values)
