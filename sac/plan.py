@@ -19,7 +19,6 @@ from sac.steps import Intent, Refused, Situation, Step
 from schemas.decisions import Advice
 from schemas.facts import JobObserved
 from schemas.identity import AttemptId
-from schemas.policy import Policy
 from schemas.vocabulary import (
     FAILURE_STATES,
     FINAL_STATES,
@@ -207,16 +206,11 @@ def _early_hold(s: Situation, ledger: Ledger, settings: PlanSettings, now_ms: in
         and ("+" not in seen.job_id or seen.job_id.endswith("+0"))
         and abs(now_ms - seen.end_ms) <= RECENT_MS
         and not any(advice.attempt == attempt for advice in s.advice)
-        and seen.restart_count < restart_limit(s.policy, seen.aps.max_requeue_times)
+        and seen.restart_count < s.policy.restart_limit(seen.aps.max_requeue_times)
         and ledger.action(action_id(attempt, Operation.REQUEUE_HOLD, 0)) is None
         and _settled(ledger, attempt, settings, now_ms)
     )
     return _requeue_hold(seen, attempt, 0, "") if eligible else None
-
-
-def restart_limit(policy: Policy, asked: int | None) -> int:
-    """Restarts that a job may have: the site's limit, or its own where that is lower."""
-    return policy.max_requeue_times if asked is None else min(policy.max_requeue_times, asked)
 
 
 def target_of(seen: JobObserved) -> str:

@@ -45,6 +45,10 @@ class Policy:
     watchdog_timeout_s: Annotated[float, "the watchdog releases a hold after this; every wait above is shorter"] = 600.0
     cluster_epoch: Annotated[int, "leads every Advice generation; raised by a restore from backup"] = 0
 
+    def restart_limit(self, asked: int | None) -> int:
+        """Restarts that a job may have: the site's limit, or the one that it `asked` for where that is lower."""
+        return self.max_requeue_times if asked is None else min(self.max_requeue_times, asked)
+
     def document(self) -> bytes:
         """The canonical JSON of this policy."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()

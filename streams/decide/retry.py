@@ -20,10 +20,8 @@ class Verdict:
     refusals: tuple[tuple[Refusal, str], ...] = ()
 
 
-def restart_limit(job: JobState, policy: Policy) -> int:
-    """Restarts of this job that are allowed: the lower of what the site and what the job says."""
-    asked = job.aps.max_requeue_times if job.aps is not None else None
-    return policy.max_requeue_times if asked is None else min(policy.max_requeue_times, asked)
+def _restart_limit(job: JobState, policy: Policy) -> int:
+    return policy.restart_limit(job.aps.max_requeue_times if job.aps is not None else None)
 
 
 def judge(job: JobState, attempt: Attempt, finding: Finding, policy: Policy) -> Verdict:
@@ -38,7 +36,7 @@ def judge(job: JobState, attempt: Attempt, finding: Finding, policy: Policy) -> 
     if finding.remedy is Remedy.TERMINATE_NO_RETRY:
         text = f"{finding.explanation} The same would happen again, so the job is not restarted."
         return Verdict(DesiredState.TERMINATED, finding.fault_class.value, text)
-    limit = restart_limit(job, policy)
+    limit = _restart_limit(job, policy)
     if attempt.id.index >= limit:
         text = f"{finding.explanation} The job has been restarted {attempt.id.index} times and {limit} are allowed."
         return _stop(Refusal.REQUEUE_LIMIT, text)
@@ -84,7 +82,7 @@ def _restart(job: JobState, attempt: Attempt, finding: Finding, policy: Policy) 
             )
             refusals = ((Refusal.EXCLUSION_LIMIT, text),)
     without = f" without {', '.join(nodes)}" if nodes else ""
-    times = f"restart {attempt.id.index + 1} of at most {restart_limit(job, policy)}"
+    times = f"restart {attempt.id.index + 1} of at most {_restart_limit(job, policy)}"
     verb = "is restarted" if job.mode is Mode.ACT else "would be restarted"
     text = f"{finding.explanation} The job {verb}{without} ({times})."
     return Verdict(DesiredState.RESTARTED, finding.fault_class.value, text, nodes, refusals)
