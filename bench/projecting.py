@@ -1,13 +1,15 @@
 """Projections beside COPY: the same events into the tables, and the rows that they made copied in by PostgreSQL itself.
 
-The projector's side reads encoded records from memory, decodes them, and applies rows and offsets in batches, as the
-process does with what it reads from Kafka. COPY gets the finished rows: no decoding, no rules, no conflicts.
+The projector's side reads encoded records from memory, decodes them, and applies rows and offsets in batches, one being
+prepared while PostgreSQL writes the one before, as the process does with what it reads from Kafka. COPY gets finished
+rows: no decoding, no rules, no conflicts.
 """
 
 from __future__ import annotations
 
 import gc
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -18,7 +20,7 @@ from bench.history import MixHistory, mix_history
 from infra.local.stack import Stack
 from projections.migrate import upgrade
 from projections.records import Record
-from projections.store import Batch, Source, Store, engine_of
+from projections.store import Batch, Source, Store, engine_of, prepare
 from projections.tables import OFFSETS, PROJECTED
 from streams.replay.history import StoredRecord
 
@@ -91,19 +93,29 @@ def _batches(history: MixHistory) -> list[tuple[Source, list[StoredRecord]]]:
 
 def _apply(store: Store, history: MixHistory, batches: list[tuple[Source, list[StoredRecord]]]) -> None:
     store.offsets({source: 0 for source, _ in batches})
-    for source, records in batches:
-        decoded = tuple(
-            Record(
-                one.topic,
-                one.partition,
-                one.offset,
-                one.timestamp_ms,
-                "recovery/bench",
-                history.codec.decode(one.value or b"", one.headers),
-            )
-            for one in records
+    with ThreadPoolExecutor(1) as writer:
+        under_way: Future[None] | None = None
+        for source, records in batches:
+            prepared = prepare([Batch(source, records[0].offset, _decoded(history, records))])
+            if under_way is not None:
+                under_way.result()
+            under_way = writer.submit(store.apply, prepared)
+        if under_way is not None:
+            under_way.result()
+
+
+def _decoded(history: MixHistory, records: list[StoredRecord]) -> tuple[Record, ...]:
+    return tuple(
+        Record(
+            one.topic,
+            one.partition,
+            one.offset,
+            one.timestamp_ms,
+            "recovery/bench",
+            history.codec.decode(one.value or b"", one.headers),
         )
-        store.apply([Batch(source, records[0].offset, decoded)])
+        for one in records
+    )
 
 
 def _empty(engine: Engine) -> None:

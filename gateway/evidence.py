@@ -17,7 +17,8 @@ Line = Mapping[str, Any]
 def lines_in(payload: Mapping[str, Any]) -> list[Line]:
     """The lines that an event's document names."""
     single = [payload[name] for name in ("evidence", "root") if payload.get(name) is not None]
-    return [*single, *payload.get("secondary", ())]
+    of_node = [payload["fault"]["evidence"]] if "fault" in payload else []
+    return [*single, *of_node, *payload.get("secondary", ())]
 
 
 def texts_of(database: Connection, lines: Iterable[Line]) -> dict[str, str]:
@@ -35,6 +36,8 @@ def with_texts(payload: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str
     for name in ("evidence", "root"):
         if document.get(name) is not None:
             document[name] = document[name] | {"text": texts.get(document[name]["digest"])}
+    if "fault" in document:
+        document["fault"] = with_texts(document["fault"], texts)
     if "secondary" in document:
         document["secondary"] = [line | {"text": texts.get(line["digest"])} for line in document["secondary"]]
     return document

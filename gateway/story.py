@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, or_, select
 
+from gateway.evidence import lines_in
 from gateway.tables import ADVICE, ATTEMPTS, TIMELINE
 
 LONGEST = 5000
@@ -28,8 +29,12 @@ class Entry:
     detail: str
     cause: str
     times: Mapping[str, int | None]
-    evidence: tuple[Row, ...]
     payload: Row
+
+    @property
+    def evidence(self) -> tuple[Row, ...]:
+        """The lines that the event names, without their texts."""
+        return tuple(lines_in(self.payload))
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,6 @@ def _entries(database: Connection, attempt: RowMapping, *, with_job: bool) -> tu
             detail=row["detail"],
             cause=row["cause"],
             times=row["times"],
-            evidence=tuple(row["evidence"]),
             payload=row["payload"],
         )
         for row in rows

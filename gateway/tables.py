@@ -30,9 +30,9 @@ AUDIT = _table(
     " attempt_index cause payload",
 )
 TIMELINE = _table(
-    "timeline_rows",
+    "timeline",
     "event_id heimdall_job_id cluster job_id attempt_index at_ms stage partition offset kind title detail cause times"
-    " evidence payload",
+    " payload",
 )
 EVIDENCE = _table("evidence_rows", "digest text")
 OFFSETS = _table("projection_offsets", "projection topic partition next_offset record_ms lag looked_ms")

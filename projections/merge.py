@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Table, Text, bindparam, case, cast, column, func, or_, select
@@ -54,14 +55,18 @@ class Upsert:
                 merged[name] = extreme(known) if known else None
         return merged
 
-    def write(self, connection: Connection, rows: Iterable[Values]) -> None:
-        """Fold the rows and write them in one statement."""
-        folded: dict[tuple[Any, ...], Values] = {}
+    def document(self, rows: Iterable[Values]) -> str:
+        """Fold the rows into the one JSON document that `statement` takes."""
+        folded: dict[Any, Values] = {}
+        key_of = self._key_of
         for row in rows:
-            key = tuple(row[name] for name in self.key)
+            key = key_of(row)
             folded[key] = self.merge(folded[key], row) if key in folded else row
-        ordered = [folded[key] for key in sorted(folded)]
-        connection.execute(self.statement, {"rows": json_text(ordered)})
+        return json_text([folded[key] for key in sorted(folded)])
+
+    @cached_property
+    def _key_of(self) -> Callable[[Values], Any]:
+        return itemgetter(*self.key)
 
     @cached_property
     def statement(self) -> Executable:
@@ -90,14 +95,22 @@ class Row:
     values: Values
 
 
-def write_rows(connection: Connection, rows: Iterable[Row], order: tuple[Upsert, ...]) -> None:
-    """Write all rows, one statement an Upsert, in the given order. Raises KeyError for an Upsert outside of it."""
+Documents = tuple[tuple[Upsert, str], ...]
+"""What to write, an Upsert and its JSON document at a time."""
+
+
+def documents_of(rows: Iterable[Row], order: tuple[Upsert, ...]) -> Documents:
+    """All rows as documents, one an Upsert, in the given order. Raises KeyError for an Upsert outside of it."""
     grouped: dict[str, list[Values]] = {upsert.name: [] for upsert in order}
     for row in rows:
         grouped[row.upsert.name].append(row.values)
-    for upsert in order:
-        if grouped[upsert.name]:
-            upsert.write(connection, grouped[upsert.name])
+    return tuple((upsert, upsert.document(grouped[upsert.name])) for upsert in order if grouped[upsert.name])
+
+
+def write_documents(connection: Connection, documents: Documents) -> None:
+    """Write the documents, one statement each."""
+    for upsert, document in documents:
+        connection.execute(upsert.statement, {"rows": document})
 
 
 def json_text(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -18,8 +19,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from projections import metrics
 from projections.latencies import Latencies
 from projections.reading import decode, read_some
-from projections.records import Record
-from projections.store import Batch, Conflict, Source, Store
+from projections.store import Batch, Conflict, Prepared, Source, Store, prepare
 from recovery.health import Health
 from recovery.metrics import LAG
 from recovery.process import Stop
@@ -71,6 +71,8 @@ class Runner:
         self._next: dict[Source, int] = {}
         self._noted_at = 0.0
         self._latencies = Latencies()
+        self._writer = ThreadPoolExecutor(1, "projection-writer")
+        self._under_way: tuple[Prepared, Future[None]] | None = None
 
     def run(self, topics: Iterable[str]) -> None:
         """Project the topics. Raises UnknownSchema and HistoryMissing, which only a person can resolve."""
@@ -80,9 +82,11 @@ class Runner:
                 self._health.beat(BEAT_LIMIT_S)
                 self._apply(self._batches(read_some(self._consumer)))
                 self._note()
+            self._settle()
         except Stopping:
             log.info("stopped while waiting for PostgreSQL", next="the batch is read again after a start")
         finally:
+            self._writer.shutdown()
             self._consumer.close()
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -93,6 +97,7 @@ class Runner:
         self._health.ready()
 
     def _revoked(self, consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+        self._settle()
         self._next = {}
         consumer.unassign()
 
@@ -120,17 +125,32 @@ class Runner:
         ]
 
     def _apply(self, batches: list[Batch]) -> None:
-        while batches:
+        """Prepare the batches while PostgreSQL still writes the ones before, then have it write these."""
+        prepared = prepare(batches)
+        self._settle()
+        if any(batch.start != self._next[batch.source] for batch in batches):  # we stepped aside meanwhile
+            prepared = prepare(batch for batch in batches if batch.start == self._next[batch.source])
+        if prepared.batches:
+            self._begin(prepared)
+
+    def _begin(self, prepared: Prepared) -> None:
+        self._next |= {batch.source: batch.next_offset for batch in prepared.batches}
+        work = partial(self._patiently, partial(self._store.apply, prepared))
+        self._under_way = (prepared, self._writer.submit(work))
+
+    def _settle(self) -> None:
+        """Wait for the batches under way. Where another runner is ahead, the others of them are written again."""
+        while self._under_way is not None:
+            (prepared, writing), self._under_way = self._under_way, None
             try:
-                self._patiently(partial(self._store.apply, batches))
+                writing.result()
             except Conflict as conflict:
                 self._step_aside(conflict.source)
-                batches = [batch for batch in batches if batch.source != conflict.source]
-                continue
-            self._next |= {batch.source: batch.next_offset for batch in batches}
-            applied = [one for batch in batches for one in batch.records if isinstance(one, Record)]
-            self._latencies.take(applied, time.time_ns() // 1_000_000)
-            return
+                rest = [batch for batch in prepared.batches if batch.source != conflict.source]
+                if rest:
+                    self._begin(prepare(rest))
+            else:
+                self._latencies.take(prepared.records, time.time_ns() // 1_000_000)
 
     def _step_aside(self, source: Source) -> None:
         metrics.CONFLICTS.labels(source.topic).inc()
@@ -142,6 +162,7 @@ class Runner:
     def _note(self) -> None:
         if time.monotonic() - self._noted_at < NOTE_EVERY_S or not self._next:
             return
+        self._settle()
         lags = {source: self._lag(source) for source in self._next}
         try:
             self._patiently(lambda: self._store.note(self._next, lags))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DataError
 
 from projections import metrics
-from projections.merge import Row, write_rows
+from projections.merge import Documents, documents_of, write_documents
 from projections.projectors import UPSERTS, rows_for
 from projections.records import Record
 from projections.tables import OFFSETS, PROBLEMS
@@ -56,6 +56,27 @@ class Batch:
         return self.records[-1].offset + 1
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Batches with what to write of them, ready for PostgreSQL: all that needs no database is done."""
+
+    batches: tuple[Batch, ...]
+    documents: Documents
+    problems: tuple[Problem, ...]
+
+    @property
+    def records(self) -> Iterator[Record]:
+        return (item for batch in self.batches for item in batch.records if isinstance(item, Record))
+
+
+def prepare(batches: Iterable[Batch]) -> Prepared:
+    """Make the rows of some batches. Runners take partitions in one order, so that none waits for another."""
+    ordered = tuple(sorted(batches, key=lambda batch: batch.source))
+    items = [item for batch in ordered for item in batch.records]
+    rows = (row for item in items if isinstance(item, Record) for row in rows_for(item))
+    return Prepared(ordered, documents_of(rows, UPSERTS), tuple(item for item in items if isinstance(item, Problem)))
+
+
 class Conflict(Exception):
     """Another runner moved this partition: its rows are in the tables already."""
 
@@ -92,11 +113,11 @@ class Store:
         known = {Source(topic, partition): next_offset for topic, partition, next_offset in rows}
         return {source: known[source] for source in beginnings}
 
-    def apply(self, batches: Sequence[Batch]) -> None:
-        """Write the rows of all batches and move their offsets, or do neither. Raises Conflict."""
+    def apply(self, prepared: Prepared) -> None:
+        """Write all rows and move the offsets of their batches, or do neither. Raises Conflict."""
         with metrics.BATCH.time():
-            self._apply(sorted(batches, key=lambda batch: batch.source))
-        for batch in batches:
+            self._apply(prepared)
+        for batch in prepared.batches:
             metrics.APPLIED.labels(batch.source.topic).inc(len(batch.records))
 
     def note(self, places: Mapping[Source, int], lags: Mapping[Source, int]) -> None:
@@ -110,22 +131,17 @@ class Store:
                 if connection.execute(change.values(lag=lags[source], looked_ms=now)).rowcount != 1:
                     raise Conflict(source)
 
-    def _apply(self, batches: Sequence[Batch]) -> None:
+    def _apply(self, prepared: Prepared) -> None:
         try:
             with self._engine.begin() as connection:
-                self._write(connection, batches)
+                for batch in prepared.batches:
+                    self._move(connection, batch)
+                write_documents(connection, prepared.documents)
+                for problem in prepared.problems:
+                    _set_aside(connection, problem)
         except DataError as error:
-            for smaller in _halves(batches, error):
-                self._apply(smaller)
-
-    def _write(self, connection: Connection, batches: Sequence[Batch]) -> None:
-        for batch in batches:
-            self._move(connection, batch)
-        everything = [item for batch in batches for item in batch.records]
-        problems = [item for item in everything if isinstance(item, Problem)]
-        write_rows(connection, _rows(item for item in everything if isinstance(item, Record)), UPSERTS)
-        for problem in problems:
-            _set_aside(connection, problem)
+            for smaller in _halves(prepared.batches, error):
+                self._apply(prepare(smaller))
 
     def _move(self, connection: Connection, batch: Batch) -> None:
         change = self._row(batch.source).where(OFFSETS.c.next_offset == batch.start)
@@ -139,11 +155,6 @@ class Store:
             OFFSETS.c.topic == source.topic,
             OFFSETS.c.partition == source.partition,
         )
-
-
-def _rows(records: Iterable[Record]) -> Iterable[Row]:
-    for record in records:
-        yield from rows_for(record)
 
 
 def _halves(batches: Sequence[Batch], error: DataError) -> Sequence[Sequence[Batch]]:

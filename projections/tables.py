@@ -156,6 +156,7 @@ INCIDENTS = Table(
     Index("incident_rows_attempt", "heimdall_job_id"),
 )
 
+# The event itself stands in AUDIT alone; the view `timeline` joins the two.
 TIMELINE = Table(
     "timeline_rows",
     metadata,
@@ -163,18 +164,11 @@ TIMELINE = Table(
     _text("heimdall_job_id"),
     _text("cluster", nullable=False),
     _text("job_id", nullable=False),
-    _whole("attempt_index"),
     _whole("at_ms", nullable=False),
-    _whole("stage", nullable=False),
-    _whole("partition", nullable=False),
-    _whole("offset", nullable=False),
     _text("kind", nullable=False),
     _text("title", nullable=False),
     _text("detail", nullable=False),
-    _text("cause", nullable=False),
     Column("times", JSONB, nullable=False),
-    Column("evidence", JSONB, nullable=False),
-    Column("payload", JSONB, nullable=False),
     Index("timeline_rows_attempt", "heimdall_job_id"),
     Index("timeline_rows_job", "cluster", "job_id"),
 )

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 
 from projections.records import DECISION, Record
-from projections.store import Batch, Source, Store
+from projections.store import Batch, Source, Store, prepare
 from tests.history import History
 
 TOPICS = ("recovery.journal", "recovery.decisions")
@@ -64,4 +64,4 @@ def fill(engine: Engine, histories: Iterable[History]) -> None:
             records[source].append(
                 Record(source.topic, 0, offset, recorded.timestamp_ms, recorded.producer, recorded.event)
             )
-    store.apply([Batch(source, places[source], tuple(own)) for source, own in records.items() if own])
+    store.apply(prepare([Batch(source, places[source], tuple(own)) for source, own in records.items() if own]))

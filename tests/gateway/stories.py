@@ -31,9 +31,13 @@ def entries_of(history: History, index: int) -> tuple[Entry, ...]:
     for recorded in history.records:
         record = Record("t", 0, 0, recorded.timestamp_ms, recorded.producer, recorded.event)
         for row in timeline.rows_for(record):
-            values = {name: row.values[name] for name in Entry.__dataclass_fields__}
-            if values["attempt_index"] in (index, None):
-                found.append(Entry(**values | {"evidence": tuple(values["evidence"])}))
+            told = row.values | {
+                "attempt_index": record.subject.index,
+                "cause": record.event.cause,
+                "payload": record.payload,
+            }
+            if told["attempt_index"] in (index, None):
+                found.append(Entry(**{name: told[name] for name in Entry.__dataclass_fields__}))
     return tuple(sorted(found, key=lambda entry: entry.at_ms))
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select
 
 from projections import migrate
 from projections.records import Record
-from projections.store import Batch, Conflict, Problem, Source, Store
+from projections.store import Batch, Conflict, Problem, Source, Store, prepare
 from projections.tables import EVIDENCE, OFFSETS, PROBLEMS, metadata
 from schemas.facts import JobObserved
 from tests.histories import gpu_xid_failure, observed_only
@@ -44,7 +44,7 @@ def test_the_migrations_make_exactly_the_tables_of_the_code_and_run_twice(url: s
 def test_one_record_at_a_time_gives_the_same_tables_as_all_at_once(engine: Engine) -> None:
     store, every = Store(engine), records()
     store.offsets({SOURCE: 0})
-    store.apply([Batch(SOURCE, 0, tuple(every))])
+    store.apply(prepare([Batch(SOURCE, 0, tuple(every))]))
     at_once = dump(engine)
     beside = Store(engine, "beside")
     with engine.begin() as connection:
@@ -52,7 +52,7 @@ def test_one_record_at_a_time_gives_the_same_tables_as_all_at_once(engine: Engin
             connection.execute(table.delete())
     beside.offsets({SOURCE: 0})
     for record in every:
-        beside.apply([Batch(SOURCE, record.offset, (record,))])
+        beside.apply(prepare([Batch(SOURCE, record.offset, (record,))]))
     assert dump(engine) == at_once
 
 
@@ -61,11 +61,11 @@ def test_a_batch_that_somebody_else_applied_is_refused_whole(engine: Engine) -> 
     first, rest = records(5), records()[5:8]
     other = Source("journal", 1)
     ours.offsets({SOURCE: 0, other: 0})
-    theirs.apply([Batch(SOURCE, 0, tuple(first))])
+    theirs.apply(prepare([Batch(SOURCE, 0, tuple(first))]))
     before = dump(engine)
     moved = [Record("journal", 1, record.offset, 0, "", record.event) for record in rest]
     with pytest.raises(Conflict) as conflict:
-        ours.apply([Batch(other, 0, tuple(moved)), Batch(SOURCE, 0, tuple(first))])
+        ours.apply(prepare([Batch(other, 0, tuple(moved)), Batch(SOURCE, 0, tuple(first))]))
     assert conflict.value.source == SOURCE
     assert dump(engine) == before
     assert ours.offsets({SOURCE: 0, other: 0}) == {SOURCE: 5, other: 0}
@@ -79,7 +79,7 @@ def test_a_record_that_postgresql_refuses_is_set_aside_and_the_rest_goes_in(engi
     bad = Record("journal", 0, 2, 0, "", impossible)
     batch = (good[0], good[1], bad, Record("journal", 0, 3, 0, "", good[2].event))
     store.offsets({SOURCE: 0})
-    store.apply([Batch(SOURCE, 0, batch)])
+    store.apply(prepare([Batch(SOURCE, 0, batch)]))
     with engine.connect() as connection:
         [problem] = connection.execute(select(PROBLEMS)).all()
     assert (problem.offset, problem.key) == (2, "impossible")
@@ -91,7 +91,7 @@ def test_a_record_that_postgresql_refuses_is_set_aside_and_the_rest_goes_in(engi
 def test_a_problem_found_while_reading_has_a_row_that_says_what_happens_next(engine: Engine) -> None:
     store = Store(engine)
     store.offsets({SOURCE: 0})
-    store.apply([Batch(SOURCE, 0, (Problem("journal", 0, 0, 7, "local/1", "not \x00 readable"),))])
+    store.apply(prepare([Batch(SOURCE, 0, (Problem("journal", 0, 0, 7, "local/1", "not \x00 readable"),))]))
     with engine.connect() as connection:
         [row] = connection.execute(select(PROBLEMS)).all()
     assert row.reason == "not \ufffd readable"
@@ -107,7 +107,7 @@ def test_whatever_an_event_carries_goes_into_the_tables(engine: Engine, events: 
         Record("journal", 0, start + i, 1_000, "hypothesis", event)  # type: ignore[arg-type]
         for i, event in enumerate(events)
     )
-    store.apply([Batch(SOURCE, start, batch)])
+    store.apply(prepare([Batch(SOURCE, start, batch)]))
     with engine.connect() as connection:
         assert connection.execute(select(PROBLEMS)).all() == []
         assert all("\x00" not in text for text in connection.execute(select(EVIDENCE.c.text)).scalars())

@@ -89,13 +89,22 @@ SELECT r.event_id, r.produced_us, r.stage, r.partition, r."offset", r.topic, r.t
 FROM audit_rows r
 """
 
+# The words of a story beside the events that they tell.
+TIMELINE_VIEW = """
+CREATE VIEW timeline AS
+SELECT t.event_id, t.heimdall_job_id, t.cluster, t.job_id, r.attempt_index, t.at_ms, r.stage, r.partition, r."offset",
+       t.kind, t.title, t.detail, r.cause, t.times, r.payload
+FROM timeline_rows t
+JOIN audit_rows r ON r.event_id = t.event_id
+"""
+
 
 def upgrade() -> None:
     _attempts()
     _advice()
     _trail()
     _bookkeeping()
-    for view in (ATTEMPTS_VIEW, ADVICE_VIEW, WORKFLOWS_VIEW, AUDIT_VIEW):
+    for view in (ATTEMPTS_VIEW, ADVICE_VIEW, WORKFLOWS_VIEW, AUDIT_VIEW, TIMELINE_VIEW):
         op.execute(view)
 
 
@@ -224,18 +233,11 @@ def _trail() -> None:
         sa.Column("heimdall_job_id", sa.Text),
         sa.Column("cluster", sa.Text, nullable=False),
         sa.Column("job_id", sa.Text, nullable=False),
-        sa.Column("attempt_index", sa.BigInteger),
         sa.Column("at_ms", sa.BigInteger, nullable=False),
-        sa.Column("stage", sa.BigInteger, nullable=False),
-        sa.Column("partition", sa.BigInteger, nullable=False),
-        sa.Column("offset", sa.BigInteger, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("title", sa.Text, nullable=False),
         sa.Column("detail", sa.Text, nullable=False),
-        sa.Column("cause", sa.Text, nullable=False),
         sa.Column("times", JSONB, nullable=False),
-        sa.Column("evidence", JSONB, nullable=False),
-        sa.Column("payload", JSONB, nullable=False),
     )
     op.create_index("timeline_rows_attempt", "timeline_rows", ["heimdall_job_id"])
     op.create_index("timeline_rows_job", "timeline_rows", ["cluster", "job_id"])
