@@ -20,19 +20,19 @@ from streams.kafka import LIBRARY_LOG
 PERIOD_S = 1.0
 TIMEOUT_S = 5.0
 
-Partition = tuple[str, int]
-
 
 @contextmanager
 def membership_watched(
     bootstrap: str,
     group: str,
     health: Health,
-    assigned: Callable[[], Sequence[Partition]],
+    assigned: Callable[[], Sequence[TopicPartition]],
     busy: Callable[[], str | None] = lambda: None,
 ) -> Iterator[None]:
-    """While the block runs, a thread tells `health` whether this member has partitions, and the lag gauge how far the
-    group is behind on them. `assigned` and `busy` (why a member with partitions is not ready yet) are called there."""
+    """While the block runs, a thread tells `health` whether this member has partitions, and the lag gauge how far it is
+    behind on them. `assigned` and `busy` (why a member with partitions is not ready yet) are called there. A partition
+    may come with the place up to which the member has read: that is beyond transaction markers, which are no records.
+    """
     done = threading.Event()
     watch = _Watch(bootstrap, group, health, assigned, busy)
     watcher = threading.Thread(target=watch.run, args=(done,), name="membership", daemon=True)
@@ -50,7 +50,7 @@ class _Watch:
         bootstrap: str,
         group: str,
         health: Health,
-        assigned: Callable[[], Sequence[Partition]],
+        assigned: Callable[[], Sequence[TopicPartition]],
         busy: Callable[[], str | None],
     ) -> None:
         common = {"bootstrap.servers": bootstrap, "client.id": f"{group}-watch", "logger": LIBRARY_LOG, "log_level": 2}
@@ -80,9 +80,10 @@ class _Watch:
         for topic, lag in behind.items():
             LAG.labels(topic, self._group).set(lag)
 
-    def _lags(self, partitions: Sequence[Partition]) -> dict[str, int]:
-        """Records between the committed offsets and the stable ends, by topic."""
-        places = [TopicPartition(topic, partition) for topic, partition in partitions]
+    def _lags(self, assigned: Sequence[TopicPartition]) -> dict[str, int]:
+        """Records between what is committed or read, and the stable ends, by topic."""
+        read = {(place.topic, place.partition): place.offset for place in assigned}
+        places = [TopicPartition(topic, partition) for topic, partition in read]
         ends = self._admin.list_offsets(
             {place: OffsetSpec.latest() for place in places},
             isolation_level=IsolationLevel.READ_COMMITTED,
@@ -91,6 +92,7 @@ class _Watch:
         end_of = {(place.topic, place.partition): end.result(TIMEOUT_S).offset for place, end in ends.items()}
         behind: dict[str, int] = {}
         for place in self._offsets.committed(places, timeout=TIMEOUT_S):
-            lag = end_of[place.topic, place.partition] - max(place.offset, 0)
+            where = place.topic, place.partition
+            lag = end_of[where] - max(place.offset, read[where], 0)
             behind[place.topic] = behind.get(place.topic, 0) + max(lag, 0)
         return behind

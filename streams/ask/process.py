@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import faust
+from confluent_kafka import TopicPartition
 
 from recovery.process import ProcessContext, run_process
 from recovery.settings import AskSettings, Settings
@@ -77,5 +78,9 @@ def _provider(settings: AskSettings) -> HttpProvider | Nobody:
     return HttpProvider(settings.attribution_url, settings.timeout_s)
 
 
-def _assigned(app: faust.App) -> list[tuple[str, int]]:
-    return [(place.topic, place.partition) for place in app.consumer.assignment() if place.topic == REQUESTS.name]
+def _assigned(app: faust.App) -> list[TopicPartition]:
+    return [
+        TopicPartition(place.topic, place.partition)
+        for place in app.consumer.assignment()
+        if place.topic == REQUESTS.name
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from authlib.deprecate import AuthlibDeprecationWarning
+from confluent_kafka import TopicPartition
 
 # authlib shows its warning whatever the filters say, unless one comes after its own.
 warnings.filterwarnings("ignore", category=AuthlibDeprecationWarning)
@@ -17,8 +18,11 @@ from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa:
 __all__ = ["Application", "BytesSerializer", "QuixTopic", "Serializer", "assigned", "message_context"]
 
 
-def assigned(app: Application, topic: str) -> list[tuple[str, int]]:
-    """The partitions of `topic` that this worker has; none while it restores its state. Quix itself does not tell."""
+def assigned(app: Application, topic: str) -> list[TopicPartition]:
+    """The partitions of `topic` that this worker has, with the place up to which it has read.
+
+    None while it restores its state. Quix itself does not tell.
+    """
     if app._state_manager.recovery_required:
         return []
-    return [(place.topic, place.partition) for place in app._consumer.assignment() if place.topic == topic]
+    return app._consumer.position([place for place in app._consumer.assignment() if place.topic == topic])

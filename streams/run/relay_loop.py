@@ -67,9 +67,9 @@ class Relay:
         self._unsettled = False
         self._failure: str | None = None
 
-    def partitions(self) -> list[tuple[str, int]]:
+    def partitions(self) -> list[TopicPartition]:
         """The partitions that this relay has. Safe to call from another thread, as `busy` is."""
-        return [(place.topic, place.partition) for place in self._assigned]
+        return self._assigned
 
     def busy(self) -> str | None:
         """Why timers do not fire yet; None once they do."""
@@ -208,10 +208,10 @@ class Relay:
             return
         self._commit_at = time.monotonic() + COMMIT_PERIOD_S
         moved = [
-            TopicPartition(topic, partition, offset)
-            for topic, partition in self.partitions()
-            if (offset := self._read.get((topic, partition))) is not None
-            and self._committed.get((topic, partition)) != offset
+            TopicPartition(place.topic, place.partition, offset)
+            for place in self._assigned
+            if (offset := self._read.get((place.topic, place.partition))) is not None
+            and self._committed.get((place.topic, place.partition)) != offset
         ]
         if not moved or self._unsettled:
             return

@@ -123,6 +123,19 @@ def test_a_job_that_fails_without_a_word_is_explained_by_the_kernel_log_of_its_n
     assert room.events(NODE_DECISIONS, "nodesite/gpu9") == []
 
 
+def test_with_all_read_it_is_not_behind_though_transactions_end_in_markers(room: Room, decider: Process) -> None:
+    with room.transaction("allocations") as write:
+        write(NODES, "local/marked", came(1, 0, "marked"))
+    shown = f'recovery_lag_records{{group="{NODE_CREW.group}",topic="{NODES.name}"}} '
+
+    def lag() -> float | None:
+        return next((float(line.removeprefix(shown)) for line in decider.metrics().splitlines() if shown in line), None)
+
+    until(lambda: True if lag() == 0 else None, "no lag")
+    time.sleep(1.5)  # it looks every second: nothing creeps back
+    assert lag() == 0
+
+
 def test_through_kill_9_each_attempt_is_told_once(room: Room, decider: Process) -> None:
     nodes = [f"killed{number}" for number in range(20)]
     with room.transaction("allocations") as write:

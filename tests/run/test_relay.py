@@ -216,10 +216,10 @@ def test_a_second_relay_shares_the_timers(room: Room, relay: Process) -> None:  
 
 def test_a_broker_restart_is_waited_for_or_the_next_relay_goes_on(room: Room, relay: Process, own_kafka: Stack) -> None:
     kafka = own_kafka.parts["kafka"]
-    kafka.stop()
-    kafka.start(print)
     one = intent(40)
     with room.following(JOURNAL) as journal:
+        kafka.stop()
+        kafka.start(print)
         with room.transaction() as write:
             write(*action_route(one), one)
 
