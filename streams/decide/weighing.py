@@ -130,7 +130,8 @@ def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | No
     """Somebody has already requeued the job: a second requeuer would fight the first."""
     if root.precedence >= CERTAIN:
         return None
-    handed = next((line for line in lines if line.remedy is Remedy.WAIT), None)
+    waiting = [line for line in lines if line.remedy is Remedy.WAIT and line.fault_class is not FaultClass.STRAGGLER]
+    handed = next(iter(waiting), None)
     explained = root.precedence >= TIER and root.fault_class not in _ENDED_BY_SCHEDULER
     if handed is None or (root is not handed and explained):
         return None

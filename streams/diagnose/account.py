@@ -15,7 +15,7 @@ from datetime import UTC
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, Phase
 from streams.decide.state import Line
-from streams.decide.weighing import Earlier, root_line
+from streams.decide.weighing import CERTAIN, Earlier, root_line
 from streams.diagnose.reading import Piece
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
@@ -28,6 +28,8 @@ from streams.watch.surroundings import tail_of
 UNKNOWN = "(unknown)"
 """The general format of the pack beside this module: it counts only where no known one does."""
 MOST_OF_ORIGIN = 8
+_CANCELLED = " CANCELLED AT "
+_COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
 MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
@@ -151,6 +153,8 @@ class Account:
             self._failed(found, found.fault, offset, line_no, silent_ms)
         if found.phase is Phase.FINISHING:
             self.finished = True
+            if _COMPLETED.search(found.line):
+                self._completed()
 
     def _moved(self, step: Step, *, finite: bool) -> None:
         self.frameworks[step.framework] += 1
@@ -161,13 +165,20 @@ class Account:
             self._started_over()
         if finite and (self._reached is None or key > self._reached):
             self._reached = key
-            self.outlived += len(self.faults)
-            self.faults, self._before, self.finished = [], [], False
+            lasting = [sighting for sighting in self.faults if _is_final(sighting.line)]
+            self.outlived += len(self.faults) - len(lasting)
+            self.faults, self._before, self.finished = lasting, [], False
             self._kept.clear()
             self.advanced_ms = self._now_ms
         if self.first_step is None:
             self.first_step = step.step
         self.last_step = step.step
+
+    def _completed(self) -> None:
+        """The scheduler says that all went well: what was met on the way was nothing, save broken hardware."""
+        lasting = [one for one in self.faults if one.line.precedence >= CERTAIN]
+        self.outlived += len(self.faults) - len(lasting)
+        self.faults = lasting
 
     def _started_over(self) -> None:
         if not self.faults:
@@ -204,6 +215,11 @@ class Account:
             evidence,
         )
         self.faults.append(Sighting(line, self.finished, silent_ms, self.last_step))
+
+
+def _is_final(line: Line) -> bool:
+    """Whether the scheduler said that it ended the run: what tasks print while they are ended takes nothing back."""
+    return line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
 
 
 def _is_nan(fault: Fault | None) -> bool:

@@ -22,6 +22,8 @@ from streams.watch.surroundings import Surroundings
 
 # RE2 is given at most this much of a line, around the first candidate.
 LINE_BYTES = 64 * 1024
+MOST_SILENT = 100
+"""Of this precedence is what silences loud signatures, too: words of the data that the program works on."""
 ANSI = re.compile(rb"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
@@ -146,13 +148,14 @@ class Matcher:
         """The weightiest signature that matches; none if a weightier one says that the line means nothing."""
         for signature in signatures:
             captured = matched(signature, line, around)
-            if captured is not None and (signature.loud or not self._silenced(signature, line, around)):
+            if captured is not None and not self._silenced(signature, line, around):
                 return _fault_of(signature, captured)
         return None
 
     def _silenced(self, signature: Signature, line: bytes, around: Surroundings) -> bool:
+        least = MOST_SILENT if signature.loud else signature.precedence + 1
         found = [self._silent[number] for number in self._silent_patterns(line)]
-        return any(one.precedence > signature.precedence and matched(one, line, around) for one in found)
+        return any(one.precedence >= least and matched(one, line, around) for one in found)
 
 
 def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured | None:

@@ -58,7 +58,7 @@ class Signature:
     unless_after: Pattern | None = None
     """What must not stand in the lines just before, or just after, as far as they are known at the time."""
     loud: bool = False
-    """It counts also in a line that a general signature of class `benign_noise` would silence."""
+    """It counts also in a line that a signature of class `benign_noise` would silence, save one of precedence 100."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class FormatPart:
 
 @dataclass(frozen=True)
 class Format:
-    """How one framework prints progress and checkpoints. Groups: step (also step2, step3), total, epoch, path."""
+    """How one framework prints progress and checkpoints. Groups: step (also step2 to step5), total, epoch, path."""
 
     framework: str
     step: FormatPart

@@ -55,7 +55,7 @@ class Checkpoint:
 def read_step(known: Format, line: bytes) -> Step | None:
     """Return the step that a line of this format reports, or None where it is no step line."""
     captured = known.step.pattern.search(line)
-    step = None if captured is None else _whole(_first(captured.groups, "step", "step2", "step3"))
+    step = None if captured is None else _whole(_first(captured.groups, "step", "step2", "step3", "step4", "step5"))
     if captured is None or step is None:
         return None
     groups = captured.groups

@@ -1,7 +1,7 @@
 """Published failures and look-alikes, scored as a careful expert would: is the diagnosis among the answers accepted?
 
-`cases.jsonl` are public reports, `kinds.jsonl` further wordings of the same kinds. What is scored here is what decides:
-the decider weighs an incident's lines by the same rules.
+`cases.jsonl` and `reports.jsonl` are public reports, `kinds.jsonl` further wordings of the same kinds. What is scored
+here is what decides: the decider weighs an incident's lines by the same rules.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from streams.diagnose.verdict import Diagnosis, conclude
 
 DATA = Path(__file__).parent / "data"
 NOW_MS = 1_785_578_400_000
+FILES = ["cases.jsonl", "kinds.jsonl", "reports.jsonl"]
 STOPS = {Remedy.TERMINATE_NO_RETRY, Remedy.RESTART_EXCLUDING_NODE}
 
 
@@ -99,7 +100,7 @@ def table(cases: list[Scored]) -> str:
     return "\n".join(rows)
 
 
-@pytest.mark.parametrize("file", ["cases.jsonl", "kinds.jsonl"])
+@pytest.mark.parametrize("file", FILES)
 def test_decidable_failures_are_judged_as_a_careful_expert_would(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     cases = decidable(file)
     with capsys.disabled():
@@ -113,14 +114,14 @@ def test_decidable_failures_are_judged_as_a_careful_expert_would(file: str, caps
     assert share(cases, "root line") >= 0.95
 
 
-@pytest.mark.parametrize("file", ["cases.jsonl", "kinds.jsonl"])
+@pytest.mark.parametrize("file", FILES)
 def test_no_look_alike_is_taken_for_a_fault(file: str) -> None:
     silent = [one for one in decidable(file) if one.case["accept_actions"] == ["ignore"]]
     assert len(silent) > 10
     assert [str(one) for one in silent if one.said.remedy is not Remedy.IGNORE] == []
 
 
-@pytest.mark.parametrize("file", ["cases.jsonl", "kinds.jsonl"])
+@pytest.mark.parametrize("file", FILES)
 def test_a_run_is_stopped_only_where_a_stop_is_accepted(file: str) -> None:
     stopped = [one for one in decidable(file) if one.said.remedy is Remedy.TERMINATE_NO_RETRY]
     assert len(stopped) > 10
@@ -128,12 +129,12 @@ def test_a_run_is_stopped_only_where_a_stop_is_accepted(file: str) -> None:
 
 
 def test_what_can_t_be_decided_is_never_stopped_and_excludes_no_node() -> None:
-    unsure = [one for one in scored("cases.jsonl") if not one.case["decidable"]]
+    unsure = [one for file in FILES for one in scored(file) if not one.case["decidable"]]
     assert len(unsure) > 5
     assert [str(one) for one in unsure if one.said.remedy in STOPS] == []
 
 
 def test_what_is_said_is_of_the_public_vocabulary() -> None:
-    for one in (*scored("cases.jsonl"), *scored("kinds.jsonl")):
+    for one in (one for file in FILES for one in scored(file)):
         assert one.said.fault_class is not FaultClass.UNKNOWN, one
         assert one.said.explanation
