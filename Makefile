@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 JOBS ?= 200
+LINES ?= 1000000
 
 .PHONY: help setup demo test test-fast lint soak bench lock clean
 .DEFAULT_GOAL := help
@@ -48,7 +49,8 @@ lint: setup ## ruff, mypy and the import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: setup ## a long chaos run on real parts (JOBS=200 SEED=..., random unless given)
+soak: setup ## hostile input, then a long chaos run on real parts (LINES=1000000 JOBS=200 SEED=..., random unless given)
+	$(BIN)/python -m tests.fuzz --lines $(LINES) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.chaos --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 bench: setup ## measure, each figure beside what one would pick instead; bench/results.json (WHAT="reading deciding")

@@ -23,7 +23,9 @@ _COUNTER = re.compile(r"(?i)(?:step|iter(?:ation)?|batch|update|global_step|it)s
 _PACE = re.compile(
     r"\s*(?P<unit>s|sec|secs|seconds|ms|milliseconds) ?(?:/|per) ?(?:it|iter|iteration|step|batch)\b", re.I
 )
-_GAP = "\x00"
+_GAP, _TIME = "\x00", "\x01"
+_OWN = str.maketrans({_GAP: " ", _TIME: " "})
+"""What a line may not bring itself, since shapes are made of it."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Shapes:
         self._shapes: dict[str, _Shape] = {}
 
     def take(self, line: bytes) -> None:
-        text = line[:MOST_CHARACTERS].decode("utf-8", "replace").rstrip()
+        text = line[:MOST_CHARACTERS].decode("utf-8", "replace").translate(_OWN).rstrip()
         if not any(character.isdigit() for character in text):
             return
         key, numbers = _taken_apart(text)
@@ -88,7 +90,7 @@ def _taken_apart(text: str) -> tuple[str, list[float]]:
         numbers.append(float(match.group().replace(",", "")))
         return _GAP
 
-    return _NUMBER.sub(taken, _STAMP.sub("\x01", text)), numbers
+    return _NUMBER.sub(taken, _STAMP.sub(_TIME, text)), numbers
 
 
 def _compare(shape: _Shape, column: int, number: float) -> None:
@@ -143,4 +145,4 @@ def _pace(key: str, gap: int) -> str | None:
 def _literal(part: str) -> str:
     """A piece of the line as a pattern: blanks may vary, a time may be any."""
     escaped = re.sub(r"(?:\\ |\\\t|\s)+", r"\\s*", re.escape(part))
-    return escaped.replace("\x01", r"[0-9T:.,/+_ -]+").replace(re.escape("\x01"), r"[0-9T:.,/+_ -]+")
+    return escaped.replace(_TIME, r"[0-9T:.,/+_ -]+").replace(re.escape(_TIME), r"[0-9T:.,/+_ -]+")

@@ -1,18 +1,21 @@
 """Reads one source in a thread of its own, so that a store which answers slowly keeps nobody else waiting.
 
-A few batches wait at most; while they do, the source is not read further.
+A few batches wait at most; while they do, the source is not read further. What is taken at once is small in bytes:
+looking at a megabyte may take seconds, when every line of it says something.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from queue import Empty, Full, Queue
 from typing import Protocol
 
 from streams.sources.lines import Batch, Cursor, LogSource
 
 WAITING_BATCHES = 2
+TAKEN_BYTES = 1 << 20
 _TRY_S = 0.2
 STOP_S = 20.0
 
@@ -62,7 +65,8 @@ class Feed:
     def _run(self, cursors: Mapping[str, Cursor], since_ms: int) -> None:
         try:
             for batch in self._source.follow(cursors, since_ms, self._stop):
-                self._put(batch)
+                for part in parts_of(batch):
+                    self._put(part)
         except BaseException as failure:  # noqa: BLE001 - raised again by `take`, in the thread that can act on it
             self._failure = failure
 
@@ -74,3 +78,14 @@ class Feed:
                 continue
             else:
                 return
+
+
+def parts_of(batch: Batch) -> Iterator[Batch]:
+    """A batch in parts of about TAKEN_BYTES. The last one has the cursors, which are after all its lines."""
+    low = size = 0
+    for number, line in enumerate(batch.lines, start=1):
+        size += len(line.text)
+        if size >= TAKEN_BYTES and number < len(batch.lines):
+            yield replace(batch, lines=batch.lines[low:number], cursors=(), caught_up=False)
+            low, size = number, 0
+    yield replace(batch, lines=batch.lines[low:]) if low else batch

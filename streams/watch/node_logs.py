@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 NODE = "{node}"
 DISCOVER_MS = 10_000
-BLOCKS_A_TURN = 4
+BLOCKS_A_TURN = 2
 
 LOGS = gauge("watch_node_logs", "Node logs that are followed, by state.", "state")
 UNPLACED = counter("watch_node_faults_unplaced", "Faults in node logs whose line names no host and whose path no node.")

@@ -169,19 +169,26 @@ class _Watch:
     def _turn(self) -> bool:
         """Look at every file once; return whether there is more to read at once."""
         now_ms = _now_ms()
-        self._choose(now_ms)
         self._publisher.poll()
+        if not self._know_claims():
+            return False
+        self._choose(now_ms)
         if self._publisher.full:
             self._write_positions(FLUSH_S)
             return False
         for path, source in self._sources.items():
+            if self._jobs.old and not self._know_claims():
+                return False
             claim = self._claims.get(path)
             if claim is not None:
                 for event in source.turn(_now_ms(), claim):
                     self._write(event)
                 self._report(path, source)
+                if source.more:
+                    self._context.health.beat(BEAT_S)
         for event in self._stores.turn(self._jobs.views, self._jobs.version, self._is_told):
             self._write(event)
+        self._context.health.beat(BEAT_S)
         for fact in self._nodes.turn(_now_ms()):
             self._publisher.write_of_node(fact)
         for report in self._blind.look(now_ms, self._jobs.views, self._sources, self._stores.readers):
@@ -193,6 +200,15 @@ class _Watch:
             self._write_positions(FLUSH_S)
         self._count()
         return more
+
+    def _know_claims(self) -> bool:
+        """Learn who claims what now; False while Kafka can't tell, and then nothing is read."""
+        try:
+            self._claims = self._jobs.claims()
+        except KafkaUnavailable as error:
+            self._context.health.not_ready(f"{error}; files are read on when Kafka answers")
+            return False
+        return True
 
     def _write(self, event: LineFact | RecordParked) -> None:
         if not isinstance(event, RecordParked):
@@ -225,7 +241,6 @@ class _Watch:
 
     def _choose(self, now_ms: int) -> None:
         """Follow what is claimed; leave what is over, read and quiet, and what nobody claims any more."""
-        self._claims = self._jobs.claims()
         for path, claim in self._claims.items():
             if path not in self._sources and self._left.get(path) != claim:
                 self._sources[path] = Source(path, self._reading, self._positions.get(source_of(path)))

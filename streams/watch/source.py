@@ -28,6 +28,8 @@ SETTLE_MS = 3_000
 QUIET_MS = 2_000
 # Blocks of one source in one turn: a large backlog must not keep the others waiting.
 BLOCKS_A_TURN = 16
+# Lines of interest after which a turn ends with its block: a block of nothing else takes seconds.
+FOUND_A_TURN = 2_000
 # Parked lines in a row, after which the next ones would say nothing new.
 MOST_PARKED = 100
 
@@ -113,15 +115,16 @@ class Source:
         self.more = False
         if self._pending:
             return
-        over = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS
+        over, found = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS, 0
         for count, block in enumerate(self._follower.look(now_ms, over=over), start=1):
-            self._take(block, now_ms, claim)
+            found += self._take(block, now_ms, claim)
             yield from self._settle(now_ms, claim)
-            if self._pending or count >= BLOCKS_A_TURN:
+            if self._pending or count >= BLOCKS_A_TURN or found >= FOUND_A_TURN:
                 self.more = not self._pending
                 return
 
-    def _take(self, block: Block, now_ms: int, claim: Claim) -> None:
+    def _take(self, block: Block, now_ms: int, claim: Claim) -> int:
+        """Find the block's lines of interest; return how many there are."""
         self.bytes_read += len(block.data)
         place, carried_ms = self._block_end
         if block.start.epoch != place.epoch:
@@ -143,6 +146,7 @@ class Source:
         self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
         last_ms = last_stamp(block.data, stamp)
         self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
+        return len(lines)
 
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
         """Give the facts of pending lines, up to the first whose owner is not known yet."""

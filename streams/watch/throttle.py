@@ -6,6 +6,7 @@ other way round, and facts that are written twice have the same ids.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ MOST_OF_SIGNATURE = 64
 """Facts of one signature of an attempt in a burst, from whatever node and rank."""
 BURST_MS = 60_000
 """A burst is over after this long without a line of the signature."""
+MOST_BURSTS = 20_000
+"""Bursts that are remembered: node logs name any number of hosts, and nobody says which of them are over."""
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Throttle:
 
     def __init__(self) -> None:
         self._progress_ms: dict[AttemptId, int] = {}
-        self._bursts: dict[tuple[Hashable, str], _Burst] = {}
+        self._bursts: OrderedDict[tuple[Hashable, str], _Burst] = OrderedDict()
 
     def keeps_progress(self, attempt: AttemptId, at_ms: int, interval_ms: int) -> bool:
         """Whether a step at this time is kept: the first of an attempt, then one an interval."""
@@ -50,6 +53,9 @@ class Throttle:
         if burst is None or abs(at_ms - burst.last_ms) > BURST_MS:
             burst = self._bursts[of, signature] = _Burst(at_ms)
         burst.last_ms = at_ms
+        self._bursts.move_to_end((of, signature))
+        if len(self._bursts) > MOST_BURSTS:
+            self._bursts.popitem(last=False)
         seen = burst.of_origin.get((node, rank), 0)
         if seen >= MOST_OF_ORIGIN or burst.total >= MOST_OF_SIGNATURE:
             return False
@@ -60,4 +66,4 @@ class Throttle:
     def forget(self, kept: set[AttemptId]) -> None:
         """Forget all attempts but these."""
         self._progress_ms = {attempt: at for attempt, at in self._progress_ms.items() if attempt in kept}
-        self._bursts = {key: burst for key, burst in self._bursts.items() if key[0] in kept}
+        self._bursts = OrderedDict((key, burst) for key, burst in self._bursts.items() if key[0] in kept)
