@@ -52,12 +52,24 @@ def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mappi
     `recorded_ms` is the record's timestamp in the journal; the running maximum of it is the only now. A fact that was
     already taken in changes nothing and concludes nothing. Raises MissingPolicy.
     """
-    job = empty(*job_of(fact).split("/")) if state is None else state
-    job = replace(job, now_ms=max(job.now_ms, recorded_ms))
-    turn = Turn(fact.event_id, job.now_ms, _policy(job, fact, policies))
-    before, job = job, _take(turn, job, fact)
+    turn, before, job = _decide(state, fact, recorded_ms, policies)
     life.publish_view(turn, before, job)
     return job, tuple(turn.emitted)
+
+
+def conclude(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
+    """What `decide` does, without the views of the job, which follow from the state alone and are in no record."""
+    turn, _, job = _decide(state, fact, recorded_ms, policies)
+    return job, tuple(turn.emitted)
+
+
+def _decide(
+    state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]
+) -> tuple[Turn, JobState, JobState]:
+    before = empty(*job_of(fact).split("/")) if state is None else state
+    before = replace(before, now_ms=max(before.now_ms, recorded_ms))
+    turn = Turn(fact.event_id, before.now_ms, _policy(before, fact, policies))
+    return turn, before, _take(turn, before, fact)
 
 
 def park(state: JobState | None, key: str, record: tuple[str, int, int], reason: str, recorded_ms: int) -> Outcome:

@@ -19,7 +19,7 @@ from schemas.decisions import Advice, FactParked, JobView, TimerCleared, TimerSe
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
 from schemas.topics import JOURNAL
-from streams.decide.decide import MissingPolicy, decide, park
+from streams.decide.decide import MissingPolicy, conclude, park
 from streams.decide.nodes import decide_node, park_node
 from streams.replay.history import History, StoredRecord
 
@@ -72,7 +72,7 @@ def verify(
     history: History, codec: Codec, policies: Mapping[str, Policy], progress: Callable[[int], None] = lambda _: None
 ) -> Report:
     """Verify all that the attempt decider concluded. It stops at the first difference."""
-    rules = Rules(lambda state, fact, recorded_ms: decide(state, fact, recorded_ms, policies), park, gapless=True)
+    rules = Rules(lambda state, fact, recorded_ms: conclude(state, fact, recorded_ms, policies), park, gapless=True)
     return _verify(history, codec, rules, progress)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
@@ -19,6 +21,10 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+FRESH_S = 1.0
+"""Less than a restart takes: Slurm alone needs longer to start a requeued job."""
+CATCH_UP_S = 10.0
+
 
 class Jobs:
     """Follows `recovery.jobs`: what is claimed of which path. Not thread-safe."""
@@ -28,6 +34,7 @@ class Jobs:
         self._views: dict[str, JobView] = {}
         self._changed = True
         self._claims: Mapping[str, Claim] = {}
+        self._looked_s = -math.inf
         self.version = 0
         """Rises with every change of the views."""
         self._consumer = reader(bootstrap, "recovery-watch-jobs")
@@ -39,11 +46,25 @@ class Jobs:
         return len(self._views)
 
     def claims(self) -> Mapping[str, Claim]:
-        """Take the news that has come, without waiting, and return the claim on each path."""
-        self._topic.poll(0)
+        """Take the news that has come and return the claim on each path.
+
+        It does not wait, unless nobody looked for a while (this process was stopped, a file system or Kafka hung): a
+        later attempt may have begun since, whose lines would be taken for its predecessor's. Then all news is read
+        first. Raises KafkaUnavailable: nothing should be read by what was known before.
+        """
+        if self.old:
+            self._topic.read_to_stable_end(timeout_s=CATCH_UP_S)
+        else:
+            self._topic.poll(0)
+        self._looked_s = time.monotonic()
         if self._changed:
             self._claims, self._changed = claims_of(self._views.values()), False
         return self._claims
+
+    @property
+    def old(self) -> bool:
+        """Whether what `claims` returned last is too old to tell whose line is read now."""
+        return time.monotonic() - self._looked_s > FRESH_S
 
     @property
     def views(self) -> Collection[JobView]:

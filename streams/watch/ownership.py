@@ -73,7 +73,9 @@ def owner_of(written: Written, windows: Sequence[Window], *, shared: bool, skew_
     said = _by_stamp(written, windows, skew_ms)
     live = _by_look(written, windows, skew_ms)
     if live and not said:
-        said = live  # a stamp that lies in no window can name none
+        # A stamp that lies in no window may be wrong, or of an attempt that is not known yet: only a look that leaves
+        # no room for one tells.
+        said = live = _surrounding(written, windows)
     both = said if live is None else [window for window in said if window in live]
     if len(both) > 1:
         both = _narrowed(written, both)
@@ -121,6 +123,18 @@ def _by_look(written: Written, windows: Sequence[Window], skew_ms: int) -> list[
     if written.absent_ms is None:
         return None
     return _meeting(windows, written.absent_ms - skew_ms, written.read_ms + skew_ms)
+
+
+def _surrounding(written: Written, windows: Sequence[Window]) -> list[Window]:
+    """The windows in which both looks lie, the one without the bytes and the one with them."""
+    return [
+        window
+        for window in windows
+        if window.start_ms is not None
+        and written.absent_ms is not None
+        and window.start_ms <= written.absent_ms
+        and (window.end_ms is None or written.read_ms <= window.end_ms)
+    ]
 
 
 def _narrowed(written: Written, windows: list[Window]) -> list[Window]:

@@ -88,6 +88,20 @@ def test_a_time_that_contradicts_what_we_saw_is_given_to_nobody() -> None:
     assert "time_zone" in said.reason
 
 
+def test_a_time_beyond_the_last_known_end_is_not_made_up_for_by_a_long_look_away() -> None:
+    """Watch was stopped while the attempt ended and its successor, not known yet, began to write."""
+    later = replace(
+        UNKNOWN, own_ms=T0 + 11 * MINUTE, absent_ms=T0 + 10 * MINUTE + 1_000, read_ms=T0 + 11 * MINUTE + 5_000
+    )
+    waits = Wait("its time lies in no attempt's window")
+    assert verdict(later, replace(FIRST, start_ms=T0 - MINUTE), Window(attempt(1), None, None)) == waits
+
+
+def test_a_time_of_a_wrong_zone_is_made_up_for_by_two_looks_within_one_window() -> None:
+    wrong_zone = replace(UNKNOWN, own_ms=T0 - 60 * MINUTE, absent_ms=T0 + 13 * MINUTE, read_ms=T0 + 13 * MINUTE + 100)
+    assert verdict(wrong_zone, FIRST, SECOND) == Owner(attempt(1))
+
+
 def test_an_attempt_that_has_not_started_owns_nothing() -> None:
     pending = Window(attempt(1), None, None)
     assert verdict(replace(UNKNOWN, own_ms=T0 + 13 * MINUTE), FIRST, pending) == Wait(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,7 +30,7 @@ from schemas.decisions import JobView
 from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.registry import RegistryIds
 from schemas.topics import JOBS, JOURNAL, POSITIONS
-from schemas.vocabulary import Mode
+from schemas.vocabulary import AttemptState, Mode
 from streams.kafka import TopicView, decode, producer, reader, send
 from tests.watch.parts import attempt_view, job_view
 
@@ -214,6 +215,26 @@ def test_while_kafka_is_away_nothing_is_lost(bench: Bench, session_stack: Stack)
         bench.append("[rank9]: " + XID.format(n=9))
         until(lambda: len(bench.facts()) == 5, "and watch goes on")
         assert process.poll() is None
+
+
+def test_after_a_stop_lines_are_told_by_what_is_known_then(bench: Bench) -> None:
+    """The attempt ends and its successor writes while watch stands still: nothing of it is the first attempt's."""
+    view = bench.view()
+    bench.publish(view)
+    bench.append(XID.format(n=0))
+    with bench.watch() as process:
+        until(lambda: len(bench.facts()) == 1, "watch follows")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        bench.append(f"{datetime.now(UTC).isoformat()} {XID.format(n=1)}")
+        now_ms = time.time_ns() // 1_000_000
+        [first] = view.attempts
+        ended = replace(first, end_ms=now_ms - 1_200, state=AttemptState.REQUEUED)
+        second = attempt_view(1, bench.path, job_id=bench.job_id, start_ms=now_ms - 100)
+        bench.publish(job_view(ended, second, job_id=bench.job_id))
+        process.send_signal(signal.SIGCONT)
+        until(lambda: len(bench.facts()) == 2, "the line written meanwhile")
+    assert [fact.attempt.index for fact in bench.facts()] == [0, 1]
 
 
 def test_a_disabled_job_is_not_followed_until_it_is_enabled(bench: Bench) -> None:
