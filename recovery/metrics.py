@@ -42,7 +42,7 @@ FACTS_WRITTEN = counter("facts_written", "Facts written to Kafka, by event type.
 PARKED_NAME = "recovery_parked_total"
 PARKED = counter("parked", "Records that could not be handled and were parked, by source topic.", "topic")
 LAG_NAME = "recovery_lag_records"
-LAG = gauge("lag_records", "Records that a consumer group of this process has yet to read.", "topic", "group")
+LAG = gauge("lag_records", "Records that a reader of this process has yet to read.", "topic", "group")
 
 FACTS_DECIDED_NAME = "recovery_facts_decided_total"
 INTENTS_NAME = "recovery_sac_intents_open"

@@ -111,7 +111,7 @@ class KafkaView:
         self.known = Known(cluster)
         self._codec = codec
         self._consumer = reader(bootstrap, f"sac-view-{cluster}")
-        self._view = TopicView(self._consumer, TOPICS, self._take)
+        self._view = TopicView(self._consumer, TOPICS, self._take, reader="recovery-sac")
 
     def follow(self) -> None:
         """Take what has come meanwhile, without waiting."""

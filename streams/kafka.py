@@ -17,10 +17,12 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from recovery.metrics import LAG
 from schemas.codec import Codec, Encoded
 from schemas.topics import PARTITIONER, Topic
 
 REQUEST_TIMEOUT_S = 10.0
+LAG_PERIOD_S = 1.0
 POLL_S = 0.2
 LIBRARY_LOG = logging.getLogger("librdkafka")
 """Given to every client as `logger`: else the library writes lines of its own to stderr, beside our JSON."""
@@ -84,13 +86,23 @@ def stable_ends(consumer: Consumer, topic: Topic) -> dict[int, int]:
 class TopicView:
     """A topic read whole: every record goes to `take`, in each partition's order, first to the stable end, then on.
 
-    `take` gets every message with its value, tombstones included. Not thread-safe.
+    `take` gets every message with its value, tombstones included. `reader`: who reads, in the metric of lag; None for
+    one who only reads once. Not thread-safe.
     """
 
-    def __init__(self, consumer: Consumer, topics: tuple[Topic, ...], take: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        topics: tuple[Topic, ...],
+        take: Callable[[Message], None],
+        *,
+        reader: str | None = None,
+    ) -> None:
         self._consumer = consumer
         self._topics = topics
         self._take = take
+        self._reader = reader
+        self._lag_told_s = 0.0
         consumer.assign([TopicPartition(t.name, p, 0) for t in topics for p in range(t.partitions)])
 
     def read_to_stable_end(self, *, timeout_s: float = 60.0) -> None:
@@ -108,7 +120,23 @@ class TopicView:
         for message in messages(self._consumer, timeout_s):
             self._take(message)
             taken += 1
+        if self._reader is not None and time.monotonic() - self._lag_told_s >= LAG_PERIOD_S:
+            self._tell_lag(self._reader)
         return taken
+
+    def _tell_lag(self, reader: str) -> None:
+        """From what the client knows already: nobody waits for a broker here."""
+        self._lag_told_s = time.monotonic()
+        for topic in self._topics:
+            places = [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]
+            behind = 0
+            for at in self._consumer.position(places):  # passes transaction markers, which are no records
+                try:
+                    low, high = self._consumer.get_watermark_offsets(at, cached=True)
+                except KafkaException:
+                    continue  # not heard of yet
+                behind += max(0, high - max(at.offset, low, 0))
+            LAG.labels(topic.name, reader).set(behind)
 
     def _behind(self, ends: dict[tuple[str, int], int]) -> list[str]:
         at = self._consumer.position([TopicPartition(name, partition) for name, partition in ends])

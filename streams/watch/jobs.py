@@ -38,7 +38,7 @@ class Jobs:
         self.version = 0
         """Rises with every change of the views."""
         self._consumer = reader(bootstrap, "recovery-watch-jobs")
-        self._topic = TopicView(self._consumer, (JOBS,), self._take)
+        self._topic = TopicView(self._consumer, (JOBS,), self._take, reader="recovery-watch")
 
     def read_to_stable_end(self) -> int:
         """Read all views that there are and return how many. Raises KafkaUnavailable."""

@@ -35,6 +35,7 @@ from streams.kafka import TopicView, decode, producer, reader, send
 from tests.watch.parts import attempt_view, job_view
 
 pytestmark = pytest.mark.stack
+UP_TO_DATE = 'lag_records{group="recovery-watch",topic="recovery.jobs"} 0.0'
 FOLLOWED = r'watch_sources\{state="followed"\} [1-9]'
 DEADLINE_S = 60.0
 XID = "node2 rank 3: kernel: NVRM: Xid (PCI:0000:06:00): 79, number {n}\n"
@@ -137,6 +138,7 @@ def test_lines_become_facts_and_a_clean_stop_leaves_its_positions(bench: Bench) 
         until(lambda: len(bench.facts()) == 1, "the first progress")
         # files of other tests' jobs may be followed beside it
         until(lambda: re.search(FOLLOWED, bench.metrics()) is not None, "the file is counted as followed")
+        until(lambda: UP_TO_DATE in bench.metrics(), "no view of a job is unread")
         bench.append(STEP.format(n=2) + "successfully saved checkpoint from iteration 2 to /ck\n" + XID.format(n=1))
         until(lambda: len(bench.facts()) == 3, "the checkpoint and the fault")
         process.send_signal(signal.SIGTERM)
