@@ -17,7 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("replaying", "reading", "deciding", "projecting", "starting", "living")
+ALL = ("replaying", "reading", "following", "deciding", "projecting", "starting", "living")
 RESULTS = Path(__file__).with_name("results.json")
 LIMIT_S = 1800
 WIDTH = 160

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
@@ -75,10 +75,13 @@ class FileFollower:
         self.state = FileState.ABSENT
         self.problem = ""
         self._fd: int | None = None
+        self._inode = ""
+        self._head = self._tail = b""  # of what was read: the first bytes, and those just before the place
         self._signature: tuple[int, int, int, int] | None = None
         self._seen: list[_Seen] = []
         self._whole: _Seen | None = None  # the last look that gave everything
         self._changed_ms: int | None = None
+        self._begun_ms: int | None = None
         self._looked_ms: int | None = None
 
     def close(self) -> None:
@@ -87,6 +90,11 @@ class FileFollower:
             os.close(self._fd)
         self._fd = self._signature = self._whole = None
         self._seen = []
+
+    def idle_ms(self, now_ms: int) -> int:
+        """Milliseconds for which looks have found nothing new: since the last change, else since the first look."""
+        since_ms = self._begun_ms if self._changed_ms is None else self._changed_ms
+        return 0 if since_ms is None else now_ms - since_ms
 
     def quiet_ms(self, now_ms: int) -> int:
         """Milliseconds since the file last changed under our eyes; 0 if it was never seen."""
@@ -104,10 +112,12 @@ class FileFollower:
     def look(self, now_ms: int, *, over: bool = False) -> Iterator[Block]:
         """Give what is new, in blocks; whoever stops in between gets the rest at the next look.
 
-        Costs one `stat` where nothing changed. `over` says that nobody writes any more: the last line is given
-        although it has no end.
+        Costs one `stat` where nothing changed, and four calls of the file system where lines were added. `over` says
+        that nobody writes any more: the last line is given although it has no end.
         """
         before_ms, self._looked_ms = self._looked_ms, now_ms
+        if before_ms is None:
+            self._begun_ms = now_ms
         try:
             status = os.stat(self.path)  # noqa: PTH116 - ten times a second for a thousand files
             signature = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -129,8 +139,10 @@ class FileFollower:
         if self._whole is not None:
             self._seen.append(self._whole)
             self._whole = None
-        if self._fd is not None and not _same_inode(os.fstat(self._fd), status):
-            yield from self._read(now_ms, over=True)  # rotated: the old one to its end first
+        if self._fd is not None and self._inode != _inode(status):
+            yield from self._read(
+                now_ms, os.fstat(self._fd).st_size, over=True
+            )  # rotated: the old one to its end first
             self.close()
             self._begin(before_ms)
         if self._fd is None:
@@ -138,35 +150,39 @@ class FileFollower:
         elif not self._is_same(status):
             self._begin(before_ms)
         self.state, self.problem = FileState.FOLLOWED, ""
-        yield from self._read(now_ms, over=over)
+        yield from self._read(now_ms, status.st_size, over=over)
 
     def _open(self, status: os.stat_result, before_ms: int | None) -> None:
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self._inode = _inode(os.fstat(self._fd))
         if self.place.offset == 0:
             if self.state is FileState.ABSENT and before_ms is not None:
                 self._seen = [_Seen(0, before_ms)]
             return
         proved = self.place.offset >= CONTENT_PROOF_BYTES or self.place.identity.startswith(_inode(status))
-        if not proved or not self._is_same(status):
+        if not proved or not self._was_read(status):
             self._begin(before_ms)
 
     def _begin(self, before_ms: int | None) -> None:
         """Start a new epoch: what the path holds now was not there at the look before."""
         if self.place.offset:
             self.place = Place(epoch=self.place.epoch + 1)
+        self._head = self._tail = b""
         self._seen = [] if before_ms is None else [_Seen(0, before_ms)]
 
-    def _read(self, now_ms: int, *, over: bool) -> Iterator[Block]:
+    def _read(self, now_ms: int, size: int, *, over: bool) -> Iterator[Block]:
         assert self._fd is not None
-        size = os.fstat(self._fd).st_size
         while self.place.offset < size:
             data = os.pread(self._fd, min(BLOCK_BYTES, size - self.place.offset), self.place.offset)
             data = _whole_lines(data, at_end=over and self.place.offset + len(data) >= size)
             if not data:
                 return
             start = self.place
-            self.place = Place("", start.epoch, start.offset + len(data), start.line_no + data.count(b"\n"))
-            self.place = replace(self.place, identity=self._identity())
+            if len(self._head) < HEAD_BYTES:
+                self._head += data[: HEAD_BYTES - len(self._head)]
+            self._tail = data[-TAIL_BYTES:] if len(data) >= TAIL_BYTES else (self._tail + data)[-TAIL_BYTES:]
+            offset, line_no = start.offset + len(data), start.line_no + data.count(b"\n")
+            self.place = Place(self._identity(), start.epoch, offset, line_no)
             yield Block(data, start, self.place, self._after(start.offset), now_ms)
 
     def _rest_of_lost(self, now_ms: int) -> Iterator[Block]:
@@ -174,7 +190,7 @@ class FileFollower:
         if self._fd is None:
             return
         try:
-            yield from self._read(now_ms, over=True)
+            yield from self._read(now_ms, os.fstat(self._fd).st_size, over=True)
         except OSError as error:
             self._fail(error)
 
@@ -187,26 +203,28 @@ class FileFollower:
 
     def _identity(self) -> str:
         """`device:inode:n:hash of the first n bytes:hash of the bytes before the offset`."""
-        assert self._fd is not None
-        count = min(HEAD_BYTES, self.place.offset)
-        return f"{_inode(os.fstat(self._fd))}{count}:{self._hash(0, count)}:{self._tail()}"
+        return f"{self._inode}{len(self._head)}:{_hash(self._head)}:{_hash(self._tail)}"
 
     def _is_same(self, status: os.stat_result) -> bool:
-        """Whether the open file still holds what was read from it."""
-        if self.place.offset == 0:
-            return True
+        """Whether the open file still holds what we read from it."""
+        if status.st_size < self.place.offset:
+            return False
+        head, tail = self._around(len(self._head))
+        return head == self._head and tail == self._tail
+
+    def _was_read(self, status: os.stat_result) -> bool:
+        """Whether the open file still holds what was read from it before we were."""
         if status.st_size < self.place.offset:
             return False
         _device, _node, count, head, tail = self.place.identity.split(":")
-        return self._hash(0, int(count)) == head and self._tail() == tail
+        self._head, self._tail = self._around(int(count))
+        return (_hash(self._head), _hash(self._tail)) == (head, tail)
 
-    def _tail(self) -> str:
-        start = max(0, self.place.offset - TAIL_BYTES)
-        return self._hash(start, self.place.offset - start)
-
-    def _hash(self, start: int, count: int) -> str:
+    def _around(self, count: int) -> tuple[bytes, bytes]:
+        """The first `count` bytes, and those before the place."""
         assert self._fd is not None
-        return blake2b(os.pread(self._fd, count, start), digest_size=8).hexdigest()
+        start = max(0, self.place.offset - TAIL_BYTES)
+        return os.pread(self._fd, count, 0), os.pread(self._fd, self.place.offset - start, start)
 
     def _fail(self, error: OSError) -> None:
         self.close()
@@ -228,5 +246,5 @@ def _inode(status: os.stat_result) -> str:
     return f"{status.st_dev}:{status.st_ino}:"
 
 
-def _same_inode(one: os.stat_result, other: os.stat_result) -> bool:
-    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()

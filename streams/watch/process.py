@@ -51,7 +51,11 @@ TOPICS = (JOURNAL, JOBS, NODES, POSITIONS, REQUESTS, PARKED)
 RETRY_S = (0.5, 1, 2, 5, 10)
 # A finished attempt's files are followed for this long after we saw its end: launchers write last words late.
 LINGER_MS = 120_000
-POSITION_MS = 1_000
+# Positions are written so often, and not more of them: after a crash a little more is read again.
+POSITION_MS, POSITIONS_A_SECOND = 1_000, 100
+# The wait between two turns is so many times what a turn took of the CPU, within this bound: many files are looked at
+# less often, rather than taking the machine from those who share it.
+WAIT_TIMES, MOST_WAIT_S = 9, 0.5
 FLUSH_S = 2.0
 STOP_FLUSH_S = 10.0
 BEAT_S = 30.0
@@ -159,8 +163,9 @@ class _Watch:
         context = self._context
         while not context.stop.requested:
             context.health.beat(BEAT_S)
+            began_s = time.thread_time()
             if not self._turn():
-                context.stop.wait(context.settings.watch.poll_s)
+                context.stop.wait(wait_s(context.settings.watch.poll_s, time.thread_time() - began_s))
         if not (self._write_positions(STOP_FLUSH_S) and self._publisher.delivered(STOP_FLUSH_S)):
             log.warning("facts not delivered", next="their lines are read again at the next start")
         for source in self._sources.values():
@@ -196,7 +201,7 @@ class _Watch:
             log.warning("blind", attempt=str(report.attempt), kind=report.kind, ended=report.ended, found=report.detail)
         self._answer()
         more = self._stores.more or any(source.more for source in self._sources.values())
-        if now_ms - self._positions_ms >= POSITION_MS:
+        if now_ms - self._positions_ms >= max(POSITION_MS, 1000 * len(self._sources) // POSITIONS_A_SECOND):
             self._write_positions(FLUSH_S)
         self._count()
         return more
@@ -314,6 +319,11 @@ class _Watch:
             BYTES.inc(source.bytes_read)
             NOT_PARKED.inc(source.not_parked)
             source.bytes_read = source.not_parked = 0
+
+
+def wait_s(least_s: float, worked_s: float) -> float:
+    """How long to wait after a turn that took so many CPU seconds."""
+    return max(least_s, min(WAIT_TIMES * worked_s, MOST_WAIT_S))
 
 
 def _now_ms() -> int:

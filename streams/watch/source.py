@@ -28,6 +28,8 @@ SETTLE_MS = 3_000
 QUIET_MS = 2_000
 # Blocks of one source in one turn: a large backlog must not keep the others waiting.
 BLOCKS_A_TURN = 16
+# A file in which nothing was new for so long is looked at only so often.
+IDLE_MS, IDLE_LOOK_MS = 60_000, 500
 # Lines of interest after which a turn ends with its block: a block of nothing else takes seconds.
 FOUND_A_TURN = 2_000
 # Parked lines in a row, after which the next ones would say nothing new.
@@ -56,6 +58,8 @@ class Source:
         self._block_end = self._done
         self._pending: deque[_Pending] = deque()
         self._epoch_since_ms: int | None = None
+        self._claim: Claim | None = None
+        self._next_look_ms = 0
         self._tail = b""
         self._teller = Teller(reading)
         self.more = False
@@ -113,7 +117,7 @@ class Source:
         """Read what is new and give its facts. Give all of it to Kafka before `position` is asked for."""
         yield from self._settle(now_ms, claim)
         self.more = False
-        if self._pending:
+        if self._pending or not self._due(now_ms, claim):
             return
         over, found = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS, 0
         for count, block in enumerate(self._follower.look(now_ms, over=over), start=1):
@@ -122,6 +126,15 @@ class Source:
             if self._pending or count >= BLOCKS_A_TURN or found >= FOUND_A_TURN:
                 self.more = not self._pending
                 return
+        if self._follower.idle_ms(now_ms) >= IDLE_MS:
+            self._next_look_ms = now_ms + IDLE_LOOK_MS
+
+    def _due(self, now_ms: int, claim: Claim) -> bool:
+        """Whether to look now: another claim may mean another attempt, which begins at once."""
+        if claim is not self._claim and claim != self._claim:
+            self._next_look_ms = 0
+        self._claim = claim
+        return now_ms >= self._next_look_ms
 
     def _take(self, block: Block, now_ms: int, claim: Claim) -> int:
         """Find the block's lines of interest; return how many there are."""
@@ -141,11 +154,13 @@ class Source:
             line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
             offset = block.start.offset + found.start
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
+        last_ms = last_stamp(block.data, stamp)
+        self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
+        if not lines:
+            return 0
         starts, own = [line.found.start for line in lines], [line.line_ms for line in lines]
         neighbours = Neighbours(block.data, starts, own, carried_ms, stamp)
         self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
-        last_ms = last_stamp(block.data, stamp)
-        self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
         return len(lines)
 
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:

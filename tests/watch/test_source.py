@@ -12,7 +12,7 @@ from schemas.bookkeeping import RecordParked
 from schemas.facts import CheckpointLoaded, CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Remedy, Scope
 from streams.watch.claims import Claim
-from streams.watch.source import QUIET_MS, SETTLE_MS, Source
+from streams.watch.source import IDLE_LOOK_MS, IDLE_MS, QUIET_MS, SETTLE_MS, Source
 from tests.watch.parts import (
     NODES,
     T0,
@@ -287,3 +287,29 @@ def test_a_later_line_with_a_time_frees_one_that_waits(path: Path) -> None:
     append(path, "[2026-08-01 10:04:30.000] still attempt 0\n")
     assert list(owners(everything(source, NOW + 100, two_attempts(path)))) == [0]
     assert not source.waiting
+
+
+def test_a_file_that_was_idle_for_long_is_looked_at_less_often_until_something_is_new(path: Path) -> None:
+    path.write_text("hello\n")
+    source, now_ms = Source(str(path), reading()), NOW
+    everything(source, now_ms, running(path))
+    now_ms += IDLE_MS
+    everything(source, now_ms, running(path))
+    path.write_text("hello\n" + xid() * 2)
+    assert everything(source, now_ms + IDLE_LOOK_MS - 1, running(path)) == []
+    assert everything(source, now_ms + IDLE_LOOK_MS, running(path)) != []
+    path.write_text("hello\n" + xid() * 3)
+    assert everything(source, now_ms + IDLE_LOOK_MS + 1, running(path)) != [], "it is no longer idle"
+
+
+def test_an_idle_file_is_looked_at_at_once_when_another_attempt_may_write_to_it(path: Path) -> None:
+    path.write_text("hello\n")
+    source = Source(str(path), reading())
+    for now_ms in (NOW, NOW + IDLE_MS):
+        everything(source, now_ms, running(path))
+    path.write_text("hello\n" + xid())
+    now_ms = NOW + IDLE_MS + 1
+    ended = attempt_view(0, path, end_ms=T0 + 1_000, state=AttemptState.FAILED)
+    both = claim_on(path, job_view(ended, attempt_view(1, path, start_ms=T0 + 2_000)))
+    everything(source, now_ms, both)
+    assert source.read_to[1] == path.stat().st_size
