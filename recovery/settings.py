@@ -70,6 +70,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 HttpUrl = Annotated[str, AfterValidator(_prefixed("http://", "https://"))]
 PostgresUrl = Annotated[str, AfterValidator(_prefixed("postgresql+psycopg://"))]
 Folder = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+StoreName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 TimeZone = Annotated[str, AfterValidator(_known_zone)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Wait = Annotated[float, Field(ge=0, le=86_400)]
@@ -166,8 +167,21 @@ class LabelSettings(Section):
     rank_field: str = Field(default="rank", description="Label with the rank that printed the line.")
 
 
-class KafkaSourceSettings(LabelSettings):
-    """A Kafka topic of raw lines, as Vector, Fluent Bit or an OpenTelemetry collector writes them; off by default."""
+class NodeLabelSettings(Section):
+    """What a collector calls the labels of a node's line; dotted where nested; empty: it gives none."""
+
+    node_field: str = Field(
+        default="host",
+        description="Label with the host whose log it is; journald calls it _HOSTNAME, OpenTelemetry host.name. A line"
+        " without it names its host itself, as syslog does.",
+    )
+    filename_field: str = Field(
+        default="filename", description="Label with the file or unit that the line is from, shown as evidence."
+    )
+
+
+class TopicSettings(Section):
+    """What topics of raw lines have in common."""
 
     topic: str = Field(default="", description="The topic; empty: none is read.")
     bootstrap: str = Field(default="", description="Brokers of the collector's Kafka; empty: those of [kafka].")
@@ -176,11 +190,19 @@ class KafkaSourceSettings(LabelSettings):
     delay_s: Wait = Field(default=60, description="Seconds by which output may reach the topic late.")
 
 
-class HttpSourceSettings(LabelSettings):
+class KafkaSourceSettings(TopicSettings, LabelSettings):
+    """A Kafka topic of raw lines, as Vector, Fluent Bit or an OpenTelemetry collector writes them; off by default."""
+
+
+class NodeKafkaSettings(TopicSettings, NodeLabelSettings):
+    """A Kafka topic of kernel and system logs, other than that of [watch.kafka]; off by default."""
+
+
+class StoreSettings(Section):
     """What log stores have in common."""
 
     url: HttpUrl | None = Field(default=None, description="Base address, user:password@ allowed; none: it is off.")
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")] = Field(
+    name: StoreName = Field(
         default="main", description="The store's name in positions; another name is read from the start."
     )
     token_file: Folder | None = Field(default=None, description="File with a bearer token; none: no token is sent.")
@@ -194,17 +216,39 @@ class HttpSourceSettings(LabelSettings):
     poll_s: Seconds = Field(default=1, description="Seconds between two looks at a store that had nothing new.")
 
 
-class VictoriaLogsSettings(HttpSourceSettings):
+class VictoriaLogsSettings(StoreSettings, LabelSettings):
     """A VictoriaLogs that has the lines of jobs; off by default. A tenant is account:project."""
 
     search: str = Field(default="job_id:*", min_length=1, description="LogsQL filter that all lines of jobs match.")
 
 
-class LokiSettings(HttpSourceSettings):
+class LokiSettings(StoreSettings, LabelSettings):
     """A Loki that has the lines of jobs; off by default."""
 
     search: str = Field(
         default='{job_id=~".+"}', min_length=1, description="Stream selector that all lines of jobs match."
+    )
+
+
+class NodeVictoriaLogsSettings(StoreSettings, NodeLabelSettings):
+    """A VictoriaLogs that has kernel and system logs of nodes; off by default. A tenant is account:project."""
+
+    name: StoreName = Field(default="nodes", description="The store's name in positions; not one of [watch].")
+    search: str = Field(
+        default="host:* !job_id:*",
+        min_length=1,
+        description="LogsQL filter that all lines of nodes match, and no job's.",
+    )
+
+
+class NodeLokiSettings(StoreSettings, NodeLabelSettings):
+    """A Loki that has kernel and system logs of nodes; off by default."""
+
+    name: StoreName = Field(default="nodes", description="The store's name in positions; not one of [watch].")
+    search: str = Field(
+        default='{host=~".+", job_id=""}',
+        min_length=1,
+        description="Stream selector that all lines of nodes match, and no job's.",
     )
 
 
@@ -247,6 +291,9 @@ class NodesSettings(Section):
         " node as Slurm names it; a path without it is a file in which each line names its host. * is allowed.",
     )
     log_poll_s: Seconds = Field(default=0.5, description="Seconds between two looks at the node logs.")
+    kafka: NodeKafkaSettings = NodeKafkaSettings()
+    victorialogs: NodeVictoriaLogsSettings = NodeVictoriaLogsSettings()
+    loki: NodeLokiSettings = NodeLokiSettings()
     prometheus_url: HttpUrl | None = Field(
         default=None, description="Base of a Prometheus that has the nodes' metrics; none: nobody is asked."
     )

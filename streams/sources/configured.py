@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recovery.settings import HttpSourceSettings, KafkaSourceSettings, Settings, SettingsError
+from recovery.settings import (
+    KafkaSourceSettings,
+    LabelSettings,
+    LokiSettings,
+    NodeKafkaSettings,
+    NodeLabelSettings,
+    NodeLokiSettings,
+    NodeVictoriaLogsSettings,
+    Settings,
+    SettingsError,
+    StoreSettings,
+    VictoriaLogsSettings,
+)
 from streams.sources.http import Address
 from streams.sources.kafka_topic import KafkaTopic
 from streams.sources.lines import LogSource
@@ -25,61 +37,87 @@ class Configured:
 
 
 def sources_of(settings: Settings) -> tuple[Configured, ...]:
-    """Return the sources that are on, not yet connected. Raises SettingsError."""
-    return tuple(_sources(settings))
+    """Return the sources of job output that are on, not yet connected. Raises SettingsError."""
+    watch = settings.watch
+    return tuple(_on(settings, "watch", watch.kafka, watch.victorialogs, watch.loki))
 
 
-def _sources(settings: Settings) -> Iterator[Configured]:
-    watch, own = settings.watch, settings.slurm.cluster
-    if watch.kafka.topic:
-        kafka = watch.kafka
+def node_sources_of(settings: Settings) -> tuple[Configured, ...]:
+    """Return the sources of node logs that are on, not yet connected. Raises SettingsError.
+
+    None of them may be one of job output: what a job prints is no witness of its node.
+    """
+    nodes = settings.nodes
+    found = tuple(_on(settings, "nodes", nodes.kafka, nodes.victorialogs, nodes.loki))
+    jobs = {one.source.name for one in sources_of(settings)}
+    for one in found:
+        if one.source.name in jobs:
+            raise SettingsError(
+                f"[nodes] and [watch] both read {one.source.name}; give node logs a topic or name of their own"
+            )
+    return found
+
+
+def _on(
+    settings: Settings,
+    section: str,
+    kafka: KafkaSourceSettings | NodeKafkaSettings,
+    victorialogs: VictoriaLogsSettings | NodeVictoriaLogsSettings,
+    loki: LokiSettings | NodeLokiSettings,
+) -> Iterator[Configured]:
+    if kafka.topic:
         fields = Fields(message=kafka.message_field, timestamp=kafka.timestamp_field, **_labels(kafka))
         topic = KafkaTopic(kafka.bootstrap or settings.kafka.bootstrap, kafka.topic, fields)
-        yield Configured(topic, kafka.cluster or own, int(kafka.delay_s * 1000))
-    if watch.victorialogs.url is not None:
-        store = watch.victorialogs
+        yield _configured(topic, settings, kafka, kafka.delay_s)
+    if victorialogs.url is not None:
         made = VictoriaLogs(
-            store.name,
-            _address(store.url or "", store, _victorialogs_tenant(store.tenant)),
-            store.search,
-            VictoriaLogsFields(**_labels(store)),
-            _waits(store),
+            victorialogs.name,
+            _address(victorialogs.url, victorialogs, _victorialogs_tenant(section, victorialogs.tenant)),
+            victorialogs.search,
+            VictoriaLogsFields(**_labels(victorialogs)),
+            _waits(victorialogs),
         )
-        yield Configured(made, store.cluster or own, int(store.delay_s * 1000))
-    if watch.loki.url is not None:
-        loki = watch.loki
-        tenant = {"X-Scope-OrgID": loki.tenant} if loki.tenant else {}
-        address = _address(loki.url or "", loki, tenant)
+        yield _configured(made, settings, victorialogs, victorialogs.delay_s)
+    if loki.url is not None:
+        address = _address(loki.url, loki, {"X-Scope-OrgID": loki.tenant} if loki.tenant else {})
         try:
             source = Loki(loki.name, address, loki.search, LokiFields(**_labels(loki)), _waits(loki))
         except ValueError as error:
-            raise SettingsError(f"watch.loki.search: {error}") from error
-        yield Configured(source, loki.cluster or own, int(loki.delay_s * 1000))
+            raise SettingsError(f"{section}.loki.search: {error}") from error
+        yield _configured(source, settings, loki, loki.delay_s)
 
 
-def _address(url: str, store: HttpSourceSettings, headers: dict[str, str]) -> Address:
+def _configured(
+    source: LogSource, settings: Settings, labels: LabelSettings | NodeLabelSettings, delay_s: float
+) -> Configured:
+    cluster = labels.cluster if isinstance(labels, LabelSettings) else ""
+    return Configured(source, cluster or settings.slurm.cluster, int(delay_s * 1000))
+
+
+def _address(url: str, store: StoreSettings, headers: dict[str, str]) -> Address:
     return Address(url, store.token_file, headers)
 
 
-def _victorialogs_tenant(tenant: str) -> dict[str, str]:
+def _victorialogs_tenant(section: str, tenant: str) -> dict[str, str]:
     """VictoriaLogs names a tenant by two numbers, `account:project`. Raises SettingsError."""
     if not tenant:
         return {}
     account, colon, project = tenant.partition(":")
     if not (account.isdigit() and (project.isdigit() or not colon)):
-        raise SettingsError(f"watch.victorialogs.tenant is {tenant!r}; it must be account:project, such as 12:34")
+        raise SettingsError(f"{section}.victorialogs.tenant is {tenant!r}; it must be account:project, such as 12:34")
     return {"AccountID": account, "ProjectID": project or "0"}
 
 
-def _labels(store: HttpSourceSettings | KafkaSourceSettings) -> dict[str, str]:
+def _labels(labels: LabelSettings | NodeLabelSettings) -> dict[str, str]:
+    """The names of fields. A node's line has no job, attempt or rank, whatever its record says."""
     return {
-        "job_id": store.job_id_field,
-        "filename": store.filename_field,
-        "attempt": store.attempt_field,
-        "node": store.node_field,
-        "rank": store.rank_field,
+        "job_id": labels.job_id_field if isinstance(labels, LabelSettings) else "",
+        "filename": labels.filename_field,
+        "attempt": labels.attempt_field if isinstance(labels, LabelSettings) else "",
+        "node": labels.node_field,
+        "rank": labels.rank_field if isinstance(labels, LabelSettings) else "",
     }
 
 
-def _waits(store: HttpSourceSettings) -> Waits:
+def _waits(store: StoreSettings) -> Waits:
     return Waits(store.settle_s, store.delay_s, store.poll_s)

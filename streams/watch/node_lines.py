@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from schemas.facts import Evidence, NodeFault
@@ -60,8 +60,16 @@ class Where:
     read_ms: int
     node: str | None
     """The node whose log it is; None where each line names its host."""
-    index: int = 0
     path: str = ""
+    index: int = 0
+    """Tells apart lines at one offset."""
+    identity: str = ""
+    """What names a line in a store, whose offsets are times."""
+
+    @property
+    def name(self) -> tuple[str | int, ...]:
+        """What tells the line from others of its source and epoch."""
+        return (self.identity,) if self.identity else (self.offset, self.index)
 
 
 class NodeLines:
@@ -80,31 +88,35 @@ class NodeLines:
         line_no, counted = where.line_no + 1, 0
         for found in self._matcher.scan(text, before):
             line_no, counted = line_no + text.count(b"\n", counted, found.start), found.start
-            if found.fault is None or not _witnessed(found.fault.signature):
-                continue
-            node = where.node or host_of(found.line)
-            if node is None:
-                self.unplaced += 1
-                continue
-            fact = self._fact(found, found.fault, node, where, line_no)
+            line_ms = stamp_ms(found.line, zone=self._zone, near_ms=where.read_ms)
+            own = replace(where, offset=where.offset + found.start, line_no=line_no)
+            fact = self.fault(found, line_ms, own)
             if fact is not None:
                 yield fact
 
-    def _fact(self, found: Found, fault: Fault, node: str, where: Where, line_no: int) -> NodeFaultSeen | None:
+    def fault(self, found: Found, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
+        """The fault in one line, which stands at `where` and was written at `line_ms`; None where it tells none."""
+        if found.fault is None or not _witnessed(found.fault.signature):
+            return None
+        node = where.node or host_of(found.line)
+        if node is None:
+            self.unplaced += 1
+            return None
+        return self._fact(found, found.fault, node, line_ms, where)
+
+    def _fact(self, found: Found, fault: Fault, node: str, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
         """The fact; None for a line that is too old, too many, or about another node."""
-        line_ms = stamp_ms(found.line, zone=self._zone, near_ms=where.read_ms)
         at_ms = where.read_ms if line_ms is None else line_ms
         if where.read_ms - at_ms > OLDEST_MS or (fault.node is not None and node_name(fault.node) != node):
             return None
         signature = fault.signature
         if not self._throttle.keeps_fault((self._cluster, node), signature.id, None, None, at_ms):
             return None
-        offset = where.offset + found.start
         text = kept_text(found.line, found.at)
         evidence = Evidence(
             file=where.path,
-            offset=offset,
-            line_no=line_no,
+            offset=where.offset,
+            line_no=where.line_no,
             line_ms=line_ms,
             read_ms=where.read_ms,
             node=node,
@@ -113,9 +125,9 @@ class NodeLines:
             digest=digest_of(text),
         )
         return NodeFaultSeen(
-            event_id=derived_id("node", self._cluster, node, where.source, where.epoch, offset, where.index),
+            event_id=derived_id("node", self._cluster, node, where.source, where.epoch, *where.name),
             cause="",
-            position=Position(where.source, where.epoch, offset, where.index),
+            position=Position(where.source, where.epoch, where.offset, where.index),
             fault=NodeFault(
                 cluster=self._cluster,
                 node=node,

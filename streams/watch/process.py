@@ -28,7 +28,7 @@ from schemas.identity import Position
 from schemas.registry import RegistryError, RegistryIds
 from schemas.topics import JOBS, JOURNAL, NODES, PARKED, POSITIONS, REQUESTS, Topic
 from streams.kafka import KafkaUnavailable
-from streams.sources.configured import sources_of
+from streams.sources.configured import node_sources_of, sources_of
 from streams.sources.files import FileState
 from streams.watch.answers import Questions, StoreSaid, answer
 from streams.watch.blind import BlindWatch
@@ -77,7 +77,7 @@ def _body(context: ProcessContext) -> None:
         matcher = load_matcher(load_packs(settings.watch.packs))
     except BadPack as error:
         raise SettingsError(str(error)) from error
-    sources = sources_of(settings)
+    sources, node_sources = sources_of(settings), node_sources_of(settings)
     bootstrap = settings.kafka.bootstrap
     if _retried(context, "Kafka", lambda: _checked(bootstrap)) is None:
         return
@@ -101,7 +101,7 @@ def _body(context: ProcessContext) -> None:
             return
         with (
             closing(questions),
-            closing(NodeWatch(settings, matcher, reading.zone, positions)) as nodes,
+            closing(NodeWatch(settings, node_sources, reading, positions, _now_ms())) as nodes,
             closing(Stores(sources, reading, positions, jobs.views, _now_ms())) as stores,
         ):
             _Watch(context, jobs, questions, nodes, stores, Publisher(bootstrap, codec), reading, positions).follow()

@@ -108,18 +108,7 @@ class StoreReader:
             for one in lines:
                 held[one.record.cursor] = min(held.get(one.record.cursor, one.record.mark), one.record.mark)
         for source, cursor in self._cursors.items():
-            offset = min(cursor.offset, held.get(source, cursor.offset))
-            yield SourceRead(
-                event_id=derived_id("position", source, cursor.epoch, offset),
-                cause="",
-                source=source,
-                identity=cursor.identity,
-                epoch=cursor.epoch,
-                offset=offset,
-                line_no=0,
-                line_ms=None,
-                read_ms=now_ms,
-            )
+            yield position_at(cursor, min(cursor.offset, held.get(source, cursor.offset)), now_ms)
 
     def _take(self, batch: Batch, now_ms: int, directory: Directory, is_followed: Callable[[str], bool]) -> None:
         self.state, self.problem = batch.state, batch.problem
@@ -193,6 +182,21 @@ class StoreReader:
             yield parked_line(said.line, f"{verdict.reason} ({self.name})", now_ms)
         else:
             self.not_parked += 1
+
+
+def position_at(cursor: Cursor, offset: int, now_ms: int) -> SourceRead:
+    """A cursor as what is written down, at an offset that it has passed."""
+    return SourceRead(
+        event_id=derived_id("position", cursor.source, cursor.epoch, offset),
+        cause="",
+        source=cursor.source,
+        identity=cursor.identity,
+        epoch=cursor.epoch,
+        offset=offset,
+        line_no=0,
+        line_ms=None,
+        read_ms=now_ms,
+    )
 
 
 def _job(labels: Labels) -> str:
