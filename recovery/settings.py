@@ -208,7 +208,9 @@ class StoreSettings(Section):
     token_file: Folder | None = Field(default=None, description="File with a bearer token; none: no token is sent.")
     tenant: str = Field(default="", description="Tenant to read; empty: none is named.")
     settle_s: Wait = Field(
-        default=2, description="Seconds that lines are waited for, so that those of several collectors come in order."
+        default=2,
+        description="Seconds that lines are waited for: those of several collectors come in order then, and a store"
+        " shows lines a while after it took them (VictoriaLogs a second). Below that, lines come after delay_s.",
     )
     delay_s: Wait = Field(
         default=60, description="The query delay: seconds after which no more lines of a moment are expected."
