@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Remedy, Scope
+from streams.decide.blame import places_of
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
 from streams.decide.weighing import Earlier, Scene, root_line, weigh
 
@@ -52,6 +53,7 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
             step=attempt.step,
             finished=done,
             earlier=tuple(one for earlier in before for one in _failure(earlier)),
+            places=places_of([line.evidence.text for line in incident.lines], incident.lines),
         ),
     )
     nodes = tuple(node for node in cause.nodes if node in attempt.nodes)

@@ -27,6 +27,7 @@ from schemas.vocabulary import (
     LineRole,
     Mode,
     Refusal,
+    Remedy,
     Resolution,
     TimerPurpose,
     Witness,
@@ -64,7 +65,8 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
-    if line.remedy in lines.SILENT or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
+    silent = line.remedy is Remedy.IGNORE or lines.is_recorded_only(line)
+    if silent or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
         return job
     incident = attempt.incident
     if incident is not None and not incident.settled:
@@ -77,6 +79,8 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
             lines=lines.kept((*incident.lines, line)),
         )
         return job.with_attempt(replace(attempt, incident=added))
+    if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
+        return job.with_attempt(lines.hear(attempt, line, turn.now_ms))
     if incident is not None and attempt.final:
         return job
     kind = AnomalyKind.CRASH_LOG if line.witness is Witness.OUTPUT else AnomalyKind.NODE_FAULT
@@ -113,6 +117,8 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
     if incident is None or incident.finding is None or attempt.final or not lines.is_after(fact, incident.lines):
         return job
     if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
+        return job
+    if lines.is_without_number(incident.lines) and fact.loss is None:  # it moves, and learns nothing
         return job
     if advices.open_advice(attempt) is not None:
         return advices.resolve(

@@ -10,6 +10,7 @@ from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
 from streams.decide.weighing import root_line
 
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
+STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps"})
 KEPT_HEARD = 8
 HEARD_MS = 300_000
 """What a node said explains a failure that follows within this time."""
@@ -55,6 +56,16 @@ def is_certain(fact: NodeFaultReported) -> bool:
     """Whether the node is broken by its own word, and became so in the attempt's own time."""
     fault = fact.fault
     return fault.role is LineRole.CAUSE and fault.remedy is Remedy.RESTART_EXCLUDING_NODE and fact.distance_ms == 0
+
+
+def is_recorded_only(line: Line) -> bool:
+    """A program's own word that something is slow: the straggler detector judges that by step times."""
+    return line.remedy is Remedy.WAIT and line.fault_class is FaultClass.STRAGGLER
+
+
+def is_without_number(lines: tuple[Line, ...]) -> bool:
+    """Whether the cause is a step whose loss is no number: another such step is no way out of it."""
+    return bool(lines) and root_line(lines).signature in STEPS_WITHOUT_NUMBER
 
 
 def kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.blame import Places, blamed_node, host_of, silent_node
 from streams.decide.state import Line
 
 TIER = 20
@@ -59,6 +60,8 @@ class Scene:
     silent_ms: int | None = None
     """How long nothing was printed before the scheduler ended the run."""
     earlier: tuple[Earlier, ...] = ()
+    places: Places = field(default_factory=Places)
+    """Which nodes addresses and ranks mean."""
 
 
 @dataclass(frozen=True)
@@ -174,20 +177,28 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
 
 
 def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
-    """Several others name the same node, and no node has said itself that it is broken."""
+    """Several others name the same node, and no node has said itself that it is broken.
+
+    That a node alone says nothing while all others time out is as good as one more that names it.
+    """
     if root.fault_class not in _BETWEEN_RANKS or root.scope is Scope.NODE:
         return None
     blaming: dict[str, set[tuple[str | None, int | None]]] = {}
     for line in lines:
-        node = host_of(line.peer, scene.nodes)
-        if node is not None and line.evidence.node != node:
+        node = blamed_node(line, scene.nodes, scene.places)
+        if node is not None:
             blaming.setdefault(node, set()).add((line.evidence.node, line.evidence.rank))
-    if not blaming:
+    silent = silent_node(lines, scene.nodes)
+    if silent is not None:
+        blaming.setdefault(silent, set()).add((silent, None))
+    if len(blaming) != 1:
         return None
-    node = max(blaming, key=lambda one: len(blaming[one]))
-    if len(blaming[node]) < REPORTERS or len(blaming) > 1:
-        return None
-    text = f"{_what(root)}; {len(blaming[node])} others lost their connection to {node}"
+    [(node, others)] = blaming.items()
+    why = "is silent where all others time out" if silent == node else "did not answer"
+    if len(others) < REPORTERS:
+        text = f"{_what(root)}; {node} {why}, which alone does not prove that it is broken"
+        return _said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
+    text = f"{_what(root)}; {len(others - {(silent, None)})} others blame {node}, which {why}"
     return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
 
 
@@ -196,15 +207,6 @@ def _as_the_line_says(root: Line, scene: Scene) -> Cause:
     nodes = (node,) if root.scope is Scope.NODE and node is not None else ()
     confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
     return _said(root, root.fault_class, root.scope, root.remedy, confidence, _what(root), nodes)
-
-
-def host_of(name: str | None, nodes: Sequence[str]) -> str | None:
-    """The node among those that take part which a printed name or address means: `node48<37948>`, `node48:29500`."""
-    if name is None:
-        return None
-    host = re.split(r"[<:]", name, maxsplit=1)[0]
-    short = host.partition(".")[0]
-    return next((node for node in nodes if node in (name, host) or node.partition(".")[0] == short), None)
 
 
 def _what(root: Line) -> str:

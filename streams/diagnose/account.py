@@ -34,6 +34,11 @@ MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
 NODES_BYTES = 1 << 20
+# Lines that may say which node an address or a rank means.
+_PLACE = re.compile(
+    rb"NCCL INFO .{0,160}(?:Using|OOB|nranks)|\d\.\d{1,3}\.\d{1,3}\.\d|\brank=?[ ]?\d+, node\b|global_rank="
+)
+MOST_PLACES, PLACE_BYTES = 4096, 400
 # The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
 _RATE = re.compile(
     rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
@@ -62,6 +67,8 @@ class Account:
     """Faults after which training went on."""
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes that lines name, by their names with and without the domain."""
+    places: list[str] = field(default_factory=list)
+    """Lines that may say which node an address or a rank means."""
     frameworks: Counter[str] = field(default_factory=Counter)
     first_step: int | None = None
     last_step: int | None = None
@@ -87,6 +94,8 @@ class Account:
             for line in piece.data.splitlines():
                 self._name(line)
                 self._rate(line)
+                if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
+                    self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
         self._read += len(piece.data)
         line_no, counted = piece.line_no, 0
         last_step: Found | None = None

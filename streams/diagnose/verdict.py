@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.blame import places_of
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import UNKNOWN, Account, Sighting
@@ -75,6 +76,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
         finished=all(one.finished for one in sightings),
         silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
         earlier=tuple(one for account in accounts for one in account.earlier),
+        places=places_of((text for account in accounts for text in account.places), [one.line for one in sightings]),
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
     return _with_cause(weigh(counting, scene), [one.line for one in sightings], steps, len(accounts), outlived)

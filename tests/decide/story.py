@@ -169,6 +169,7 @@ class Story:
         peer: str | None = None,
         blamed_rank: int | None = None,
         sequence: int | None = None,
+        signature: str = "gpu.xid.79",
         of: AttemptId | None = None,
     ) -> tuple[Emitted, ...]:
         """Watch matches a line of the job's output."""
@@ -191,7 +192,7 @@ class Story:
                 "",
                 of or attempt(index),
                 position,
-                "gpu.xid.79",
+                signature,
                 fault_class,
                 scope,
                 remedy,
@@ -242,14 +243,16 @@ class Story:
             )
         )
 
-    def progress(self, step: int, index: int = 0, *, seconds: float = 0.2) -> tuple[Emitted, ...]:
+    def progress(
+        self, step: int, index: int = 0, *, seconds: float = 0.2, loss: float | None = 1.0
+    ) -> tuple[Emitted, ...]:
         self.offset += 100
         self.now_ms += 1
         position = Position("file:/logs/train.out", 0, self.offset)
         event_id = derived_id(position.source, position.offset)
         return self.take(
             ProgressObserved(
-                event_id, "", attempt(index), position, "megatron", step, 100, seconds, 1.0, self.now_ms, self.now_ms
+                event_id, "", attempt(index), position, "megatron", step, 100, seconds, loss, self.now_ms, self.now_ms
             )
         )
 

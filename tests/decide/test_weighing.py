@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.blame import Places, host_of, places_of
 from streams.decide.state import Line
-from streams.decide.weighing import HANG_SILENCE_MS, Earlier, Scene, host_of, root_line, weigh
+from streams.decide.weighing import HANG_SILENCE_MS, Earlier, Scene, root_line, weigh
 
 NODES = ("node1", "node2", "node3")
 HERE = Scene(NODES)
@@ -23,11 +26,12 @@ def line(
     node: str | None = None,
     rank: int | None = None,
     peer: str | None = None,
+    blamed: int | None = None,
     sequence: int | None = None,
     text: str = "",
 ) -> Line:
     evidence = Evidence("/logs/a", at_ms, at_ms, at_ms, at_ms, node, rank, text or signature, "sha256:0")
-    return Line(signature, fault_class, scope, remedy, role, precedence, signature, peer, None, sequence, evidence)
+    return Line(signature, fault_class, scope, remedy, role, precedence, signature, peer, blamed, sequence, evidence)
 
 
 def timeout(at_ms: int, sequence: int, rank: int, text: str = "") -> Line:
@@ -99,6 +103,63 @@ def test_a_node_that_two_others_blame_is_excluded_and_one_voice_is_not_enough() 
     assert (cause.remedy, cause.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
     assert weigh(two[:1], HERE).remedy is Remedy.RESTART
     assert weigh([*two, closed(30, "node2", "node1<1>")], HERE).nodes == ()
+
+
+def missed(at_ms: int, node: str, rank: int, blamed: int) -> Line:
+    return line("barrier", FaultClass.NCCL_TIMEOUT, at_ms, precedence=34, node=node, rank=rank, blamed=blamed)
+
+
+def test_peers_by_address_and_ranks_mean_the_nodes_that_other_lines_give_them() -> None:
+    places = places_of(
+        [
+            "node2:11:12 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.12<0>",
+            "node3:11:99 [1] NCCL INFO ncclCommInitRank comm 0x55 rank 9 nranks 16 cudaDev 1 - Init COMPLETE",
+            "node1:11:99 [1] NCCL INFO ncclCommInitRank comm 0x56 rank 9 nranks 12 cudaDev 1 - Init COMPLETE",
+        ],
+        [timeout(5, 1, 4)],
+    )
+    by_address = [closed(10, "node1", "10.0.0.12<4711>"), closed(20, "node3", "10.0.0.12<4712>")]
+    assert weigh(by_address, Scene(NODES, places=places)).nodes == ("node2",)
+    assert weigh(by_address, HERE).nodes == ()
+    by_rank = [missed(10, "node1", 0, 9), missed(20, "node2", 4, 9)]
+    assert weigh(by_rank, Scene(NODES, places=places)).nodes == ("node3",)
+    assert weigh([*by_rank, missed(30, "node3", 9, 9)], Scene(NODES, places=places)).nodes == ("node3",)
+    assert weigh(by_rank[:1], Scene(NODES, places=places)).nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "rank"),
+    [
+        ("node1:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>", "10.0.0.1", None),
+        ("mmfs: [E] The node 10.0.0.1 (node1) is being expelled", "10.0.0.1", None),
+        ("10.0.0.1\tnode1", "10.0.0.1", None),
+        ("Rank 7, node node1, device 7, iteration 3: Unexpected result nan", None, 7),
+        (
+            "Starting with JobEnvironment(job_id=6, hostname=node1, local_rank=0(2), node=0(1), global_rank=7(16))",
+            None,
+            7,
+        ),
+        ("listening on 10.0.0.1 (port 80)", None, None),
+    ],
+)
+def test_lines_that_say_which_node_an_address_or_a_rank_means(text: str, address: str | None, rank: int | None) -> None:
+    known = Places({address: "node1"} if address else {}, {} if rank is None else {rank: "node1"})
+    assert places_of([text]) == known
+
+
+def reports(at_ms: int, node: str) -> Line:
+    return line("nccl", FaultClass.NCCL_TIMEOUT, at_ms, precedence=30, role=LineRole.CONSEQUENCE, node=node)
+
+
+def test_a_node_that_is_silent_where_all_others_time_out_is_named_and_excluded_only_if_somebody_blames_it() -> None:
+    silence = [reports(10, "node1"), reports(11, "node3")]
+    alone = weigh(silence, HERE)
+    assert (alone.remedy, alone.nodes) == (Remedy.RESTART, ())
+    assert "node2 is silent" in alone.explanation
+    cause = weigh([*silence, closed(12, "node1", "node2<4711>")], HERE)
+    assert (cause.remedy, cause.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
+    assert weigh([*silence, closed(12, "node1", "node3<4711>")], HERE).nodes == ()
+    assert weigh(silence, Scene(("node1", "node3", "node4", "node5"))).explanation.count("silent") == 0
 
 
 def test_a_broken_environment_of_one_node_is_the_node_s() -> None:

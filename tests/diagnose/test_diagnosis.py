@@ -100,6 +100,34 @@ def test_what_comes_after_a_normal_end_is_tidying_up(tmp_path: Path) -> None:
     assert said(tmp_path, job=lines(step(80), timeout(3), "Training completed.")).remedy is Remedy.RESTART
 
 
+def test_what_tasks_print_while_the_scheduler_ends_them_takes_its_word_not_back(tmp_path: Path) -> None:
+    ended = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-08-01T10:00:08 DUE TO TIME LIMIT ***"
+    found = said(tmp_path, job=lines(step(80), ended, step(81, "10:00:09")))
+    assert found.fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def test_where_the_scheduler_says_that_the_run_completed_only_broken_hardware_counts(tmp_path: Path) -> None:
+    assert said(tmp_path, job=lines(step(80), timeout(3), "7|COMPLETED|0:0")).remedy is Remedy.IGNORE
+    hardware = said(tmp_path, job=lines(step(80), XID.format(second=5), "7|COMPLETED|0:0"))
+    assert hardware.fault_class is FaultClass.GPU_HARDWARE
+
+
+def test_words_that_only_may_mean_a_failure_count_where_nothing_else_was_said(tmp_path: Path) -> None:
+    vague = "(worker pid=3) E: Collective call returned error"
+    found = said(tmp_path, job=lines(step(80), vague))
+    assert (found.fault_class, found.remedy) == (FaultClass.NCCL_TIMEOUT, Remedy.RESTART)
+    assert said(tmp_path, job=lines(step(80), vague, OOM)).fault_class is FaultClass.CUDA_OOM
+    assert said(tmp_path, job=lines(step(80), vague, step(81, "10:00:09"))).remedy is Remedy.IGNORE
+
+
+def test_peers_that_are_known_by_address_only_are_named_as_nodes(tmp_path: Path) -> None:
+    here = "{}:11:12 [0] NCCL INFO Bootstrap : Using eth0:{}<0>"
+    away = "{}:11:19 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.2<37948> with error 12, opcode 2, len 1"
+    names = [here.format(f"node{number}", f"10.0.0.{number}") for number in (1, 2, 3)]
+    found = said(tmp_path, job=lines(*names, away.format("node1"), away.format("node3")))
+    assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
+
+
 def test_output_that_grows_while_steps_stand_still_is_a_hang(tmp_path: Path) -> None:
     beats = [f"2026-08-01 1{hour}:30:00 heartbeat: the job is running" for hour in range(1, 4)]
     found = said(tmp_path, job=lines(step(80), *beats))

@@ -35,6 +35,12 @@ def test_a_line_is_found_where_it_stands_among_bytes_of_any_kind() -> None:
     ]
 
 
+def test_words_of_the_data_silence_even_what_a_level_of_warning_does_not() -> None:
+    killed = "failed (exitcode: -9) local_rank: 3 (pid: 812917) of binary: python"
+    assert classes(f"WARNING {killed}") == [FaultClass.HOST_OOM]
+    assert classes(f'{{"prompt": "{killed}"}}', f"<|user|> {killed}") == []
+
+
 def test_colours_do_not_hide_a_line_and_do_not_move_it() -> None:
     coloured = XID79.replace(b"NVRM", b"\x1b[31mNV\x1b[0mRM")
     block = b"\x1b[32mfine\x1b[0m\n" + coloured + b"\nlast\n" + XID79 + b"\n"

@@ -1,0 +1,94 @@
+"""Steps that learn nothing take no fault back, and what somebody else does about a run is heard, not acted on."""
+
+from __future__ import annotations
+
+from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade
+from schemas.vocabulary import AttemptState, FaultClass, LineRole, Refusal, Remedy, Scope
+from tests.decide.story import Story
+
+
+def running() -> Story:
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    story.progress(10)
+    return story
+
+
+def nan_step(story: Story, step: int) -> None:
+    story.line(
+        f"step {step} loss nan",
+        signature="nan-steps",
+        fault_class=FaultClass.NUMERIC_NAN,
+        scope=Scope.JOB,
+        remedy=Remedy.RESTART,
+        precedence=61,
+    )
+    story.progress(step, loss=None)
+
+
+def requeued(story: Story) -> None:
+    story.line(
+        "Requeued job 7",
+        fault_class=FaultClass.PREEMPTION,
+        scope=Scope.JOB,
+        remedy=Remedy.WAIT,
+        role=LineRole.CONSEQUENCE,
+        precedence=18,
+    )
+
+
+def told_to_end(story: Story) -> None:
+    story.line(
+        "Received SIGTERM", fault_class=FaultClass.PREEMPTION, scope=Scope.JOB, remedy=Remedy.RESTART, precedence=21
+    )
+
+
+def dismissals(story: Story) -> list[Refusal]:
+    return [event.reason for event in story.events(AdviceWithheld)]
+
+
+def test_a_further_step_without_a_number_does_not_take_the_loss_of_numbers_back() -> None:
+    story = running()
+    for step in range(11, 20):
+        nan_step(story, step)
+        story.wait(10)
+    assert dismissals(story) == []
+    assert story.advised() == []
+    story.wait(300)
+    assert [desired for _index, desired, _nodes in story.advised()] == ["RESTARTED"]
+
+
+def test_a_step_whose_loss_is_a_number_again_does() -> None:
+    story = running()
+    nan_step(story, 11)
+    story.wait(20)
+    story.progress(12, loss=2.0)
+    assert dismissals(story) == [Refusal.PROGRESS_RESUMED]
+
+
+def test_what_is_handed_to_somebody_else_opens_no_incident_and_explains_the_one_that_follows() -> None:
+    story = running()
+    requeued(story)
+    assert story.events(AnomalyDetected) == []
+    told_to_end(story)
+    story.wait(20)
+    [made] = story.events(AttributionMade)
+    assert made.remedy is Remedy.WAIT
+
+
+def test_what_is_handed_to_somebody_else_counts_in_an_open_incident() -> None:
+    story = running()
+    told_to_end(story)
+    requeued(story)
+    story.wait(20)
+    assert [made.remedy for made in story.events(AttributionMade)] == [Remedy.WAIT]
+    story.wait(600)
+    assert story.advised() == []
+
+
+def test_a_program_s_word_that_a_rank_is_slow_explains_no_crash() -> None:
+    story = running()
+    story.line("straggler", fault_class=FaultClass.STRAGGLER, remedy=Remedy.WAIT, precedence=39)
+    story.line("RuntimeError", fault_class=FaultClass.USER_CODE, remedy=Remedy.RESTART, precedence=13)
+    story.wait(20)
+    assert [made.fault_class for made in story.events(AttributionMade)] == [FaultClass.USER_CODE]
