@@ -20,10 +20,12 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from schemas.catalogue import EVENTS, SchemaVersion, committed
 from schemas.records import Convert, from_avro, to_avro
 
-Headers = list[tuple[str, bytes]]
+Header = tuple[str, bytes]
+Headers = list[Header]
 MAGIC = b"\x00"
 PREFIX = struct.Struct(">bI")
 FINGERPRINT = "schema_fingerprint"
+SPECVERSION: Header = ("ce_specversion", b"1.0")
 
 
 class UnreadableRecord(ValueError):
@@ -74,7 +76,8 @@ class _Written:
     prefix: bytes
     schema: Any
     convert: Convert
-    fingerprint: bytes
+    type_header: Header
+    fingerprint_header: Header
 
 
 class Codec:
@@ -90,19 +93,26 @@ class Codec:
             for version in history:
                 self._readers[version.fingerprint] = (cls, from_avro(cls), parse_schema(version.schema), newest)
             prefix = PREFIX.pack(0, ids.id_of(history[-1]))
-            self._writers[cls] = _Written(prefix, newest, to_avro(cls), history[-1].fingerprint.encode())
+            self._writers[cls] = _Written(
+                prefix,
+                newest,
+                to_avro(cls),
+                ("ce_type", f"recovery.{name}".encode()),
+                (FINGERPRINT, history[-1].fingerprint.encode()),
+            )
 
     def encode(self, event: Any, *, source: str, time_ms: int, subject: str, traceparent: str | None = None) -> Encoded:
         """Return the record value and headers of an event. Raises LookupError for a class outside the catalogue."""
+        written = self._writers[type(event)]
         headers: Headers = [
-            ("ce_specversion", b"1.0"),
+            SPECVERSION,
             ("ce_id", event.event_id.encode()),
-            ("ce_type", f"recovery.{type(event).__name__}".encode()),
+            written.type_header,
             ("ce_source", source.encode()),
             ("ce_time", _iso(time_ms)),
             ("ce_subject", subject.encode()),
             ("traceparent", (traceparent or traceparent_of(event)).encode()),
-            (FINGERPRINT, self._writers[type(event)].fingerprint),
+            written.fingerprint_header,
         ]
         return Encoded(self.encode_value(event), headers)
 

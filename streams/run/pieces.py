@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from itertools import groupby
@@ -30,10 +30,15 @@ END_OF_ARRAY = b"\x00"
 
 
 class Pieces:
-    """Writes instances of `cls`. `kept`: the classes of parts, frozen all through, whose bytes are worth keeping."""
+    """Writes instances of `cls`. `kept`: the classes of parts, frozen all through, whose bytes are worth keeping.
 
-    def __init__(self, cls: type, kept: frozenset[type]) -> None:
+    `steady`: fields of a class that mostly keep their values, so that a row of them has known bytes.
+    They must be hashable, and no floats: 0.0 and -0.0 are equal, and different bytes.
+    """
+
+    def __init__(self, cls: type, kept: frozenset[type], steady: Mapping[type, frozenset[str]]) -> None:
         self._kept = kept
+        self._steady = steady
         self._parts: dict[int, tuple[Any, bytes]] = {}
         self._pieces: dict[type, tuple[Piece, ...]] = {}
         self._cls = cls
@@ -50,11 +55,17 @@ class Pieces:
         hints = get_type_hints(cls, include_extras=True)
         names = [field.name for field in fields(cls)]
         pieces: list[Piece] = []
-        for is_part, run in groupby(names, lambda name: self._part_of(bare(hints[name])) is not None):
-            if is_part:
+        steady = self._steady.get(cls, frozenset())
+
+        def kind(name: str) -> str:
+            return "part" if self._part_of(bare(hints[name])) else "steady" if name in steady else "plain"
+
+        for what, run in groupby(names, kind):
+            if what == "part":
                 pieces += [self._part_field(name, bare(hints[name])) for name in run]
             else:
-                pieces.append(_plain(cls, tuple(run)))
+                make = _steady if what == "steady" else _plain
+                pieces.append(make(cls, tuple(run)))
         self._pieces[cls] = tuple(pieces)
 
     def _part_of(self, kind: Any) -> type | None:
@@ -96,6 +107,23 @@ def _plain(cls: type, names: tuple[str, ...]) -> Piece:
         return buffer.getvalue()
 
     return write
+
+
+def _steady(cls: type, names: tuple[str, ...]) -> Piece:
+    """The same for fields whose values are mostly those of a moment ago."""
+    write, read = _plain(cls, names), attrgetter(*names)
+    known: dict[Any, bytes] = {}
+
+    def piece(instance: Any) -> bytes:
+        values = read(instance)
+        data = known.get(values)
+        if data is None:
+            if len(known) >= KEPT_PARTS:
+                known.clear()
+            data = known[values] = write(instance)
+        return data
+
+    return piece
 
 
 def _array(items: list[bytes]) -> bytes:

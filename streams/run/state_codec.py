@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import fields
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Generic, TypeVar, cast
@@ -15,14 +16,21 @@ from schemas.catalogue import canonical
 from schemas.decisions import Advice
 from schemas.records import from_avro, schema_of
 from streams.decide.nodes import NODE_STATE_VERSION, NodeState
-from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState
+from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line
 from streams.run.pieces import Pieces
 
 State = TypeVar("State")
 
 
-KEPT = frozenset({Attempt, Incident, Advice, Aps})
+KEPT = frozenset({Attempt, Incident, Line, Advice, Aps})
 """The parts of a state that a fact mostly leaves as they were."""
+CHANGING = {
+    JobState: {"now_ms"},
+    Attempt: {"marks", "step", "progress_ms", "stall", "pace", "timers", "timer_generation"},
+    Incident: {"last_line_ms", "lines_seen"},
+}
+"""The fields of those parts that most facts change."""
+STEADY = {cls: frozenset({field.name for field in fields(cls)} - names) for cls, names in CHANGING.items()}
 
 
 class UnknownState(LookupError):
@@ -34,7 +42,7 @@ class StateCodec(Generic[State]):
 
     def __init__(self, cls: type[State], version: int, folder: str) -> None:
         self._cls: type = cls
-        self._write = Pieces(cls, KEPT)
+        self._write = Pieces(cls, KEPT, STEADY)
         self._version = version
         self.folder = files("streams.run") / folder
 
