@@ -3,7 +3,8 @@
 A file is known by its content, not by its name: device and inode, a hash of its first bytes, and a hash of the bytes
 just before the place where reading stopped. Slurm truncates the same file at requeue unless told to append, and it may
 have grown past the old offset before the next look; only the content before the offset tells. Device numbers differ
-between hosts and mounts, so after a restart equal content counts as the same file.
+between hosts and mounts, so after a restart equal content counts as the same file. One that was renamed meanwhile is
+found by its inode in its folder, and read to its end.
 
 Both `\\n` and `\\r` end a line (progress bars redraw themselves with the latter), a line longer than a block is read in
 pieces of one block, and offsets are in bytes whatever those bytes are.
@@ -17,9 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from pathlib import Path
 
 HEAD_BYTES = 256
 TAIL_BYTES = 256
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 BLOCK_BYTES = 1 << 20
 # After a restart equal content makes the same file even if device or inode differ, if there was enough of it.
 CONTENT_PROOF_BYTES = 64
@@ -126,6 +129,8 @@ class FileFollower:
             if self._fd is not None:
                 self._signature, self._whole = signature, _Seen(status.st_size, now_ms)
         except OSError as error:
+            if self._fd is None and before_ms is None:
+                self._find_renamed()
             yield from self._rest_of_lost(now_ms)
             self._fail(error)
 
@@ -139,29 +144,55 @@ class FileFollower:
         if self._whole is not None:
             self._seen.append(self._whole)
             self._whole = None
-        if self._fd is not None and self._inode != _inode(status):
-            yield from self._read(
-                now_ms, os.fstat(self._fd).st_size, over=True
-            )  # rotated: the old one to its end first
+        if self._fd is None:
+            status = self._open(before_ms)
+        if self._fd is not None and self._inode != _inode(status):  # rotated: the old one to its end first
+            yield from self._read(now_ms, os.fstat(self._fd).st_size, over=True)
             self.close()
             self._begin(before_ms)
-        if self._fd is None:
-            self._open(status, before_ms)
+            status = self._open(before_ms)
         elif not self._is_same(status):
             self._begin(before_ms)
         self.state, self.problem = FileState.FOLLOWED, ""
         yield from self._read(now_ms, status.st_size, over=over)
 
-    def _open(self, status: os.stat_result, before_ms: int | None) -> None:
-        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        self._inode = _inode(os.fstat(self._fd))
+    def _open(self, before_ms: int | None) -> os.stat_result:
+        """Open the path, or what was read of it before if that has another name now; return how the path's file is."""
+        self._fd = os.open(self.path, FLAGS)
+        status = os.fstat(self._fd)
+        self._inode = _inode(status)
         if self.place.offset == 0:
             if self.state is FileState.ABSENT and before_ms is not None:
                 self._seen = [_Seen(0, before_ms)]
-            return
-        proved = self.place.offset >= CONTENT_PROOF_BYTES or self.place.identity.startswith(_inode(status))
-        if not proved or not self._was_read(status):
+            return status
+        proved = self.place.offset >= CONTENT_PROOF_BYTES or self.place.identity.startswith(self._inode)
+        if not (proved and self._was_read()) and not self._find_renamed():
             self._begin(before_ms)
+        return status
+
+    def _find_renamed(self) -> bool:
+        """Open the file that was read up to this place and was renamed while nobody looked, if it can be had."""
+        if self.place.offset == 0:
+            return False
+        inode = int(self.place.identity.split(":")[1])
+        try:
+            with os.scandir(Path(self.path).parent) as entries:
+                found = [entry.path for entry in entries if entry.inode() == inode]
+            return any(self._take_over(os.open(path, FLAGS)) for path in found)
+        except OSError:
+            return False  # whoever may not look for it goes on with what the path holds now
+
+    def _take_over(self, opened: int) -> bool:
+        """Go on with this open file if it holds what was read; else close it."""
+        before, self._fd = self._fd, opened
+        if not self._was_read():
+            self._fd = before
+            os.close(opened)
+            return False
+        if before is not None:
+            os.close(before)
+        self._inode = _inode(os.fstat(opened))
+        return True
 
     def _begin(self, before_ms: int | None) -> None:
         """Start a new epoch: what the path holds now was not there at the look before."""
@@ -212,9 +243,10 @@ class FileFollower:
         head, tail = self._around(len(self._head))
         return head == self._head and tail == self._tail
 
-    def _was_read(self, status: os.stat_result) -> bool:
+    def _was_read(self) -> bool:
         """Whether the open file still holds what was read from it before we were."""
-        if status.st_size < self.place.offset:
+        assert self._fd is not None
+        if os.fstat(self._fd).st_size < self.place.offset:
             return False
         _device, _node, count, head, tail = self.place.identity.split(":")
         self._head, self._tail = self._around(int(count))

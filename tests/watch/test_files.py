@@ -113,6 +113,45 @@ def test_truncation_between_two_processes_is_seen(tmp_path: Path) -> None:
     assert again.place.epoch == 1
 
 
+@pytest.mark.parametrize("begun_anew", [True, False])
+def test_a_file_renamed_while_nobody_looked_is_read_to_its_end_before_the_new_one(
+    tmp_path: Path, begun_anew: bool
+) -> None:
+    path, size = tmp_path / "out", 3 * BLOCK_BYTES
+    path.write_bytes(b"attempt 0\n" * 20)
+    follower = FileFollower(str(path))
+    lines(follower)
+    follower.close()
+    rest = b"x" * 99 + b"\n"
+    with path.open("ab") as file:
+        file.write(rest * (size // 100) + b"last words")
+    path.rename(tmp_path / "out.1")
+    (tmp_path / "out.0").write_bytes(b"another file\n")
+    if begun_anew:
+        path.write_bytes(b"attempt 1\n" * 40)
+    again = FileFollower(str(path), follower.place)
+    next(again.look(0))  # whoever stops in between gets the rest at the next look
+    told = b"".join(block.data for block in again.look(1) if block.start.epoch == 0)
+    assert told.endswith(rest + b"last words")
+    assert again.place.epoch == int(begun_anew)
+    assert again.state is (FileState.FOLLOWED if begun_anew else FileState.ABSENT)
+    assert lines(again) == b""
+
+
+def test_a_renamed_file_that_was_cut_meanwhile_is_not_taken_for_what_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"attempt 0\n" * 20)
+    follower = FileFollower(str(path))
+    lines(follower)
+    follower.close()
+    path.rename(tmp_path / "out.1")
+    (tmp_path / "out.1").write_bytes(b"somebody else's\n" * 90)
+    path.write_bytes(b"attempt 1\n" * 40)
+    again = FileFollower(str(path), follower.place)
+    assert lines(again) == b"attempt 1\n" * 40
+    assert again.place.epoch == 1
+
+
 def test_the_same_content_under_another_inode_is_the_same_file_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"a line of some length\n" * 10)
