@@ -52,9 +52,10 @@ def _known_zone(value: str) -> str:
     return value
 
 
-def _absolute(value: str) -> str:
-    if not value.startswith("/"):
-        raise ValueError("must be an absolute path")
+def _node_log(value: str) -> str:
+    path = value.removeprefix("{host}:")
+    if not path.startswith("/") or (path != value and "{node}" in path):
+        raise ValueError("must be an absolute path, with {node} in it or {host}: before it or neither")
     return value
 
 
@@ -287,10 +288,11 @@ class WatchSettings(Section):
 class NodesSettings(Section):
     """What the nodes themselves say: their kernel and system logs, and their metrics."""
 
-    log_paths: Annotated[tuple[Annotated[str, AfterValidator(_absolute)], ...], BeforeValidator(_split)] = Field(
+    log_paths: Annotated[tuple[Annotated[str, AfterValidator(_node_log)], ...], BeforeValidator(_split)] = Field(
         default=(),
         description="Kernel and syslog files that watch can read, such as /var/log/nodes/{node}/kern.log. {node} is the"
-        " node as Slurm names it; a path without it is a file in which each line names its host. * is allowed.",
+        " node as Slurm names it; a path without it is a file in which each line names its host. * is allowed."
+        " {host}:/var/log/kern.log is this machine's own, where each machine has a watch and such a file.",
     )
     log_poll_s: Seconds = Field(default=0.5, description="Seconds between two looks at the node logs.")
     kafka: NodeKafkaSettings = NodeKafkaSettings()

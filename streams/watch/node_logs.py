@@ -1,4 +1,8 @@
-"""Follows kernel and system logs of nodes, as files that the site collects on a mount of this machine."""
+"""Follows kernel and system logs of nodes, as files that the site collects on a mount of this machine.
+
+A path that begins with `{host}:` is this machine's own: other machines have a file of the same name, so its places and
+its lines are kept by the machine's name.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from streams.watch.surroundings import tail_of
 
 log = structlog.get_logger(__name__)
 
-NODE = "{node}"
+NODE, HOST = "{node}", "{host}:"
 DISCOVER_MS = 10_000
 BLOCKS_A_TURN = 2
 
@@ -32,9 +36,10 @@ class NodeLogs:
     """All node logs that the patterns match. Not thread-safe."""
 
     def __init__(
-        self, patterns: Sequence[str], poll_s: float, lines: NodeLines, positions: Mapping[str, SourceRead]
+        self, patterns: Sequence[str], poll_s: float, lines: NodeLines, positions: Mapping[str, SourceRead], host: str
     ) -> None:
         self._patterns = patterns
+        self._host = node_name(host)
         self._poll_ms = int(poll_s * 1000)
         self._lines = lines
         self._positions = positions
@@ -66,14 +71,16 @@ class NodeLogs:
 
     def _discover(self) -> None:
         for pattern in self._patterns:
-            found = 0
-            for path in map(str, Path("/").glob(pattern.replace(NODE, "*").lstrip("/"))):
-                node = node_in(pattern, path)
+            found, own = 0, pattern.startswith(HOST)
+            named = pattern.removeprefix(HOST)
+            for path in map(str, Path("/").glob(named.replace(NODE, "*").lstrip("/"))):
+                node = self._host if own else node_in(named, path)
                 if node == "":
                     continue
                 found += 1
                 if path not in self._logs:
-                    self._logs[path] = _NodeLog(path, node, self._positions.get(source_of(path)))
+                    source = source_of(f"{self._host}:{path}" if own else path)
+                    self._logs[path] = _NodeLog(path, source, node, self._positions.get(source))
                     log.info("following a node log", path=path, node=node or "by each line")
             self._say(pattern, "" if found else "no file matches: faults in node logs are not seen")
 
@@ -96,10 +103,11 @@ class NodeLogs:
 
 
 class _NodeLog:
-    """One file. `node` is None where each line names its host."""
+    """One file, and its name in positions. `node` is None where each line names its host."""
 
-    def __init__(self, path: str, node: str | None, position: SourceRead | None) -> None:
+    def __init__(self, path: str, source: str, node: str | None, position: SourceRead | None) -> None:
         self.path = path
+        self._source = source
         self._node = node
         place = None
         if position is not None:
@@ -121,7 +129,7 @@ class _NodeLog:
         return self._told != self._done
 
     def turn(self, now_ms: int, lines: NodeLines) -> Iterator[NodeFaultSeen]:
-        source = source_of(self.path)
+        source = self._source
         for count, block in enumerate(self._follower.look(now_ms), start=1):
             start = block.start
             before = self._tail if start.epoch == self._done.epoch else b""
@@ -132,7 +140,7 @@ class _NodeLog:
                 return
 
     def position(self, now_ms: int) -> SourceRead:
-        source, place = source_of(self.path), self._done
+        source, place = self._source, self._done
         self._told = place
         return SourceRead(
             event_id=derived_id("position", source, place.epoch, place.offset),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from socket import gethostname
 
 from recovery.settings import Settings
 from schemas.bookkeeping import SourceRead
@@ -29,7 +30,7 @@ class NodeWatch:
         now_ms: int,
     ) -> None:
         nodes, cluster = settings.nodes, settings.slurm.cluster
-        self._logs = NodeLogs(nodes.log_paths, nodes.log_poll_s, _lines(cluster, reading), positions)
+        self._logs = NodeLogs(nodes.log_paths, nodes.log_poll_s, _lines(cluster, reading), positions, gethostname())
         cursors = {name: Cursor(name, read.identity, read.epoch, read.offset) for name, read in positions.items()}
         self._feeds = [
             NodeFeed(Feed(one.source, cursors, now_ms - OLDEST_MS), _lines(one.cluster, reading), reading)

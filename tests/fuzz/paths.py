@@ -96,7 +96,7 @@ class Paths:
     def node_log(self, data: bytes, chance: random.Random) -> int:
         path = self._folder / "kern.log"
         path.write_bytes(b"")
-        logs, count = NodeLogs((str(path),), 0.001, self._node_lines, {}), 0
+        logs, count = NodeLogs((str(path),), 0.001, self._node_lines, {}, "login1"), 0
         for piece in _pieces(data, chance):
             with path.open("ab") as file:
                 file.write(piece)

@@ -28,15 +28,16 @@ def lines() -> NodeLines:
 class Site:
     """Node logs in a folder, read by one watch after another."""
 
-    def __init__(self, folder: Path, pattern: str = "{node}/kern.log") -> None:
+    def __init__(self, folder: Path, pattern: str = "{node}/kern.log", *, host: str | None = None) -> None:
         self.folder = folder
-        self.pattern = f"{folder}/{pattern}"
+        self.pattern = f"{folder}/{pattern}" if host is None else f"{{host}}:{folder}/{pattern}"
+        self.host = host or "login1"
         self.positions: dict[str, SourceRead] = {}
         self.now_ms = T0 + 10_000
         self.logs = self.start()
 
     def start(self) -> NodeLogs:
-        return NodeLogs((self.pattern,), 0.5, lines(), self.positions)
+        return NodeLogs((self.pattern,), 0.5, lines(), self.positions, self.host)
 
     def restart(self) -> None:
         self.note()
@@ -102,6 +103,24 @@ def test_in_a_file_of_many_nodes_each_line_names_its_own(tmp_path: Path) -> None
     site = Site(tmp_path, "all.log")
     site.append("all.log", XID, XID.replace("node2", "node3.cluster.lan"), XID.replace("Aug  1 10:00:05 node2 ", ""))
     assert names(site.turn()) == [("node2", "xid-off-the-bus"), ("node3", "xid-off-the-bus")]
+
+
+def test_machines_with_a_log_of_the_same_name_keep_their_own_places_and_lines(tmp_path: Path) -> None:
+    named = "[81.2] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
+    sites = [Site(tmp_path / name, "kern.log", host=f"{name}.cluster.lan") for name in ("node2", "node3")]
+    facts = []
+    for site in sites:
+        site.append("kern.log", named)
+        facts += site.turn()
+        site.note()
+    assert names(facts) == [("node2", "xid-off-the-bus"), ("node3", "xid-off-the-bus")]
+    assert [fact.position.source for fact in facts] == [
+        f"file:{name}:{tmp_path}/{name}/kern.log" for name in ("node2", "node3")
+    ]
+    assert [list(site.positions) for site in sites] == [[fact.position.source] for fact in facts]
+    assert facts[0].fault.evidence.file == f"{tmp_path}/node2/kern.log"
+    sites[0].restart()
+    assert sites[0].turn() == [], "it goes on from its own place"
 
 
 def test_what_a_node_can_not_witness_is_left_to_the_jobs_own_output() -> None:
