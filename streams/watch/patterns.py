@@ -15,15 +15,32 @@ import re2
 
 from streams.watch.widened import widened
 
-# What launchers put before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and
-# pdsh (`node2: `), mpirun (`[1,0]<stdout>:`), a time, and a program's own (`[node2] `, `node2 rank 3: `).
-_LAUNCHER = (
-    r"(?:\[(?:rank|default|task )?\d+\]:? ?|\[\d+,\d+\]<std(?:out|err)>: ?|\d+: "
-    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}Z?\]? |\([A-Za-z_][^()]{0,80}pid=\d+[^()]{0,60}\) ?"
-    r"|(?:ERROR|CRITICAL|FATAL)(?: \d\d-\d\d \d\d:\d\d:\d\d)? \[[^\]]{1,80}\] |E +| what\(\): +"
-    r"|\[[A-Za-z][A-Za-z0-9.-]*\] |[A-Za-z][A-Za-z0-9.-]*(?: rank \d+)?: )"
+# What stands before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and pdsh
+# (`node2: `), mpirun (`[1,0]<stdout>:`), Ray (`(Worker pid=3) `), containers (`stderr F `), a time, level and logger
+# (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `), and a program's own (`[Rank 3] `, `rank 3: `).
+_LEVEL = "(?:ERROR|CRITICAL|FATAL)"
+_PREFIXES = (
+    r"\[\d+,\d+\]<std(?:out|err)>: ?",
+    r"\[[^\[\]]{1,80}\]:? ?",
+    r"\([A-Za-z_][^()]{0,80}pid=\d+[^()]{0,60}\) ?",
+    r"\d+ ?[:|>] ",
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}(?:Z|[+-]\d\d:?\d\d)? ",
+    r"\d\d:\d\d:\d\d(?:[.,]\d+)? ",
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ ",
+    r"std(?:out|err) [FP] ",
+    rf"{_LEVEL}(?: \d\d-\d\d \d\d:\d\d:\d\d)? ",
+    rf"{_LEVEL}:[\w.]{{0,80}}:? ?",
+    rf"(?:- )?(?:[\w.]{{1,80}} )?- {_LEVEL} - ",
+    r"[EF]\d{3,4} [\d:.]+ +(?:\d+ +)?[\w./-]+:\d+\] ",
+    r"E +",
+    r" what\(\): +",
+    r"what\(\): +",
+    r"(?i:rank|worker|task|node|process)[ -]\d+ ?[:|] ",
+    r"[A-Za-z][\w./-]{0,62}(?:\[\d+\])?(?: rank \d+)?(?:: | \| |> )",
+    r"[|>] ",
+    r"\[\d{1,3}(?:;\d+)*m ?",
 )
-LAUNCHER_PREFIX = rf"^\s*{_LAUNCHER}{{0,4}}"
+LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)}){{0,6}}"
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE

@@ -21,6 +21,14 @@ STEP = (
 )
 
 
+PREFIXES = (
+    *("", "[rank3]: ", "3: ", "node02: ", "[2026-08-01 10:00:00.123] node2 rank 3: ", "[1,0]<stderr>:", "[Rank 3] "),
+    *("2024-05-01 10:00:00,123 - root - ERROR - ", "ERROR:root:", "[2024-05-01 10:00:00,123] [ERROR] [a.py:1:main] "),
+    *("E0601 10:00:00.123000 4711 a.py:12] ", "May  1 10:00:00 node01 python[123]: ", "rank 3: ", "worker-0 | "),
+    *("(Worker pid=11, ip=10.0.0.1) ", "[36m(Worker pid=11)[0m ", "2024-05-01T10:00:00.123Z stderr F ", "[node01:0] "),
+)
+
+
 def classes(*lines: str) -> list[FaultClass]:
     found = matcher().scan("".join(f"{line}\n" for line in lines).encode())
     return [one.fault.signature.fault_class for one in found if one.fault is not None]
@@ -114,7 +122,7 @@ def test_hostile_repetition_costs_linear_time() -> None:
 
 def test_launchers_prefixes_do_not_hide_an_exception_and_talk_of_one_is_none() -> None:
     said = "ModuleNotFoundError: No module named 'x'"
-    for prefix in ("", "[rank3]: ", "3: ", "node02: ", "[2026-08-01 10:00:00.123] node2 rank 3: ", "[1,0]<stderr>:"):
+    for prefix in PREFIXES:
         assert classes(prefix + said) == [FaultClass.USER_CODE], prefix
     assert classes(f"WARNING - sandbox command failed: Traceback (most recent call last): {said}") == []
 
