@@ -66,6 +66,8 @@ class StoreSaid:
     last_ms: int | None
     delay_ms: int
     problem: str
+    dead: bool = False
+    """It gave lines of the attempt, and since then nothing of anybody: its collector may have died."""
 
 
 def answer(

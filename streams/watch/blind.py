@@ -32,6 +32,8 @@ SETTLED_MS = 5_000
 # Output must have grown at so many looks since the last known line before its format counts as unknown.
 GROWN_LOOKS = 3
 MOST_EPISODES = 20
+# So many attempts that fall silent in a source at the same time, for so long, mean the source.
+SILENT_TOGETHER, SILENT_MS = 2, 300_000
 _UNKNOWN_ADVICE = (
     "`recovery formats detect FILE` shows which lines look like steps; a pack of the site (watch.packs) or a custom"
     " pattern in the APS comment makes them known. Until then a hang of this attempt is not seen."
@@ -86,9 +88,10 @@ class BlindWatch:
             if attempt.state is AttemptState.RUNNING
         }
         self._sights = {attempt: sight for attempt, sight in self._sights.items() if attempt in running}
+        silent = self._silent(readers, now_ms)
         for attempt, (view, shown) in running.items():
             sight = self._sights.get(attempt) or self._new(attempt, now_ms)
-            now = self._now(sight, now_ms, view, shown, sources, readers)
+            now = self._now(sight, now_ms, view, shown, sources, readers, silent)
             yield from self._tell(attempt, sight, now, now_ms)
         counts = Counter(kind for sight in self._sights.values() for kind in sight.open())
         for kind in BlindKind:
@@ -115,6 +118,7 @@ class BlindWatch:
         shown: AttemptView,
         sources: Mapping[str, Source],
         readers: Sequence[StoreReader],
+        silent: Mapping[str, str],
     ) -> dict[BlindKind, Finding]:
         """What is found at this look, long enough or not."""
         followed = [(path, sources[path]) for path in dict.fromkeys(shown.log_paths) if path in sources]
@@ -125,7 +129,7 @@ class BlindWatch:
         stores = [
             StoreSight(
                 name=reader.name,
-                problem=reader.problem,
+                problem=reader.problem or reader.dead.get(shown.attempt, "") or silent.get(reader.name, ""),
                 gives=shown.attempt in reader.seen,
                 mislabelled=reader.mislabelled.get(shown.attempt, ""),
                 labelless=reader.labelless,
@@ -143,6 +147,19 @@ class BlindWatch:
             detail = f"output grows, and for {quiet_s} s no line of it was of a known format: {where}"
             now[BlindKind.UNKNOWN_FORMAT] = Finding(detail, _UNKNOWN_ADVICE)
         return now
+
+    def _silent(self, readers: Sequence[StoreReader], now_ms: int) -> dict[str, str]:
+        """The sources of which several running attempts had lines, and none has any more: that is no hang of them."""
+        found = {}
+        for reader in readers:
+            quiet_ms = 0 if reader.took_ms is None else now_ms - reader.took_ms
+            served = sum(attempt in reader.seen for attempt in self._sights)
+            if served >= SILENT_TOGETHER and quiet_ms >= max(self._missing_ms, SILENT_MS):
+                words = (
+                    f"{reader.name} gave lines of {served} running attempts, and for {quiet_ms // 1000} s none of any"
+                )
+                found[reader.name] = f"{words}: its collector may have died"
+        return found
 
     def _is_unknown(self, sight: _Sight, view: JobView, now_ms: int) -> bool:
         aps = view.aps

@@ -24,7 +24,7 @@ class StoreSight:
 
     name: str
     problem: str
-    """Why the source can't be read now; empty where it can."""
+    """Why the source can't be read now, or seems to have died; empty where it can."""
     gives: bool
     """Records of the attempt came from it."""
     mislabelled: str
@@ -59,7 +59,7 @@ def _findings(
         return
     down = [store for store in stores if store.problem]
     if down:
-        advice = f"Bring the source back, or correct its address and access in [watch]. {doctor}"
+        advice = f"Bring the source or its collector back, or correct its address and access in [watch]. {doctor}"
         yield BlindKind.SOURCE_DOWN, Finding("; ".join(store.problem for store in down), advice)
     labels = [f"{store.name}: {store.mislabelled}" for store in stores if store.mislabelled] or [
         f"{store.name}: records come that have neither a job id nor a file" for store in stores if store.labelless

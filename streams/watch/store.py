@@ -54,6 +54,12 @@ class StoreReader:
         """The attempts whose records came."""
         self.mislabelled: dict[AttemptId, str] = {}
         """The attempts whose job's records fit none of them, and why; until one does."""
+        self.heard_ms = 0
+        """The time of the newest record, of whatever job."""
+        self.took_ms: int | None = None
+        """When records came last; None before the first."""
+        self.dead: dict[AttemptId, str] = {}
+        """The attempts that were asked about and of which it can tell nothing, for nothing comes any more; and why."""
         self.labelless = False
         """Records came that name neither a job nor a file."""
         self._feed = feed
@@ -80,6 +86,7 @@ class StoreReader:
         self._teller.forget(kept)
         self.seen = {attempt: seen for attempt, seen in self.seen.items() if attempt in kept}
         self.mislabelled = {attempt: why for attempt, why in self.mislabelled.items() if attempt in kept}
+        self.dead = {attempt: why for attempt, why in self.dead.items() if attempt in kept}
 
     def turn(
         self, now_ms: Callable[[], int], directory: Directory, is_followed: Callable[[str], bool]
@@ -115,6 +122,10 @@ class StoreReader:
         self.more = self.more or bool(batch.lines)
         self._cursors |= {cursor.source: cursor for cursor in batch.cursors}
         self.records_read += len(batch.lines)
+        if batch.lines:
+            self.heard_ms = max(self.heard_ms, *(min(line.at_ms, now_ms) for line in batch.lines))
+            self.took_ms = now_ms
+            self.dead.clear()
         self._look_at_labels(batch.lines, now_ms, directory)
         for said in self._records.said(batch.lines, now_ms):
             if said.record.labels.filename is not None and is_followed(said.record.labels.filename):

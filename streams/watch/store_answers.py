@@ -1,4 +1,8 @@
-"""Asks log sources beside files whether an attempt still prints, in threads: a slow store must not stop the reading."""
+"""Asks log sources beside files whether an attempt still prints, in threads: a slow store must not stop the reading.
+
+A source that fell silent as a whole is no witness: an attempt that hangs and a collector that died look the same in it,
+until it gives a line of anybody.
+"""
 
 from __future__ import annotations
 
@@ -61,15 +65,18 @@ class StoreAnswers:
         return bool(answers)
 
     def ready(
-        self, directories: Mapping[str, Directory], now_ms: int
+        self, directories: Mapping[str, Directory], heard: Mapping[str, int], now_ms: int
     ) -> Iterator[tuple[OutputAsked, Position, list[StoreSaid]]]:
-        """The questions that all sources have answered, or had the time to."""
+        """The questions that all sources have answered, or had the time to.
+
+        `heard`: for each source the time of the newest line of anybody that its follower has seen.
+        """
         for question in list(self._questions):
             late = time.monotonic() > question.until_s
             if late or all(answer.done() for answer in question.answers.values()):
                 self._questions.remove(question)
                 said = [
-                    self._said(number, answer, question, directories, now_ms)
+                    self._said(number, answer, question, directories, heard, now_ms)
                     for number, answer in question.answers.items()
                 ]
                 yield question.asked, question.position, said
@@ -84,6 +91,7 @@ class StoreAnswers:
         answer: Future[Answer],
         question: _Question,
         directories: Mapping[str, Directory],
+        heard: Mapping[str, int],
         now_ms: int,
     ) -> StoreSaid:
         one = self._sources[number]
@@ -96,6 +104,9 @@ class StoreAnswers:
             whose = directory.whose(line.labels, written_at(line.at_ms, now_ms), self._skew_ms)
             if isinstance(whose, Writer) and whose.attempt == question.asked.attempt:
                 own.append(line.at_ms)
+        if own and now_ms - max(own) >= question.asked.budget_ms and heard.get(name, 0) <= max(own):
+            words = f"{name} gave lines of it, and for {(now_ms - max(own)) // 1000} s none of any job"
+            return StoreSaid(name, None, one.delay_ms, f"{words}: its collector may have died", dead=True)
         if own:
             return StoreSaid(name, max(own), one.delay_ms, "")
         return StoreSaid(name, None, one.delay_ms, found.problem or f"{name} has no line of this attempt")

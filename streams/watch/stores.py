@@ -95,7 +95,13 @@ class Stores:
 
     def answered(self, now_ms: int) -> Iterator[tuple[OutputAsked, Position, list[StoreSaid]]]:
         """The questions that the stores have answered, without waiting."""
-        yield from self._answers.ready(self._directories, now_ms)
+        readers = {reader.name: reader for reader in self.readers}
+        heard = {name: reader.heard_ms for name, reader in readers.items()}
+        for asked, position, said in self._answers.ready(self._directories, heard, now_ms):
+            for one in said:
+                if one.dead:
+                    readers[one.source].dead[asked.attempt] = one.problem
+            yield asked, position, said
 
     def close(self) -> None:
         """Stop asking and reading."""

@@ -14,7 +14,7 @@ from schemas.facts import BlindReported
 from schemas.vocabulary import AttemptState, BlindKind, Mode
 from streams.sources.files import FileState
 from streams.sources.lines import Batch, Labels, SourceState
-from streams.watch.blind import MOST_EPISODES, BlindWatch
+from streams.watch.blind import MOST_EPISODES, SILENT_MS, BlindWatch
 from streams.watch.labelled import Directory
 from streams.watch.sight import FileSight, StoreSight, findings
 from streams.watch.source import Source
@@ -52,7 +52,7 @@ class Watched:
             for fact in facts_of(everything(self.source, self.now_ms, claim_on(self.path, self.view))):
                 self.blind.heard(fact, self.now_ms)
             for reader in self.stores:
-                list(reader.turn(lambda: self.now_ms, Directory.of("local", [self.view]), lambda _: False))
+                list(reader.turn(lambda: self.now_ms, Directory.of("local", self.views()), lambda _: False))
             reports += self.blind.look(self.now_ms, self.views(), {str(self.path): self.source}, self.stores)
             self.positions |= {one.source: one for one in self.blind.moved()}
         return reports
@@ -188,6 +188,46 @@ def test_labels_that_fit_nothing_are_told_with_what_they_say(watched: Watched) -
     assert report.kind is BlindKind.LABELS
     assert "/mnt/elsewhere.out" in report.detail
     assert str(watched.path) in report.detail
+
+
+def other() -> JobView:
+    return job_view(attempt_view(0, "/logs/slurm-8.out", job_id="8"), job_id="8", interval_s=2)
+
+
+def test_a_source_in_which_all_attempts_fall_silent_together_is_told_until_a_line_comes(watched: Watched) -> None:
+    watched.add_store()
+    watched.views = lambda: [watched.view, other()]  # type: ignore[method-assign]
+    watched.given.add(("hello", Labels("7", str(watched.path))), ("hello", Labels("8", "/logs/slurm-8.out")))
+    assert watched.look(SILENT_MS // SECOND) == []
+    reports = watched.look(120)
+    assert {(str(report.attempt), report.kind) for report in reports} == {
+        (str(attempt(0, job_id)), BlindKind.SOURCE_DOWN) for job_id in ("7", "8")
+    }
+    assert "its collector may have died" in reports[0].detail
+    watched.given.add(("hello again", Labels("8", "/logs/slurm-8.out")))
+    assert kinds(watched.look(5)) == [(BlindKind.SOURCE_DOWN, True)] * 2
+
+
+def test_one_attempt_that_is_silent_alone_means_no_source(watched: Watched) -> None:
+    watched.add_store()
+    watched.views = lambda: [watched.view, other()]  # type: ignore[method-assign]
+    watched.given.add(("hello", Labels("7", str(watched.path))), ("hello", Labels("8", "/logs/slurm-8.out")))
+    reports = []
+    for _ in range(60):
+        watched.given.add(("hello", Labels("8", "/logs/slurm-8.out")))
+        reports += watched.look(10)
+    assert reports == []
+
+
+def test_a_source_that_could_not_tell_a_hang_from_its_own_end_is_told(watched: Watched) -> None:
+    watched.add_store()
+    watched.given.add(("hello", Labels("7", str(watched.path))))
+    watched.look(5)
+    watched.stores[0].dead[attempt(0)] = "loki:main gave lines of it, and for 900 s none of any job"
+    [report] = watched.look(100)
+    assert (report.kind, report.detail) == (BlindKind.SOURCE_DOWN, watched.stores[0].dead[attempt(0)])
+    watched.given.add(("hello again", Labels("7", str(watched.path))))
+    assert kinds(watched.look(5)) == [(BlindKind.SOURCE_DOWN, True)]
 
 
 def test_a_denied_file_is_told_even_where_another_is_read() -> None:
