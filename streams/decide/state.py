@@ -229,9 +229,11 @@ class JobState:
         return next((later for later in self.attempts if later.id.index > attempt.id.index), None)
 
     def with_attempt(self, attempt: Attempt) -> JobState:
-        """Replace the attempt with this id; the order is kept."""
-        attempts = [attempt if _is(known.id, attempt.id) else known for known in self.attempts]
-        return replace(self, attempts=tuple(attempts))
+        """Replace the attempt with this id, mostly the last; the order is kept."""
+        known = self.attempts
+        if known and known[-1].id is attempt.id:
+            return replace(self, attempts=(*known[:-1], attempt))
+        return replace(self, attempts=tuple(attempt if _is(one.id, attempt.id) else one for one in known))
 
 
 def _is(one: AttemptId, other: AttemptId) -> bool:
