@@ -53,7 +53,7 @@ _NO_NODE = re.compile(
 def named_nodes(line: bytes) -> list[str]:
     """Names of nodes in a line, by where they stand; for logs of which nobody knows the allocation."""
     names = [name for match in _CERTAIN.finditer(line[:1024]) for name in match.groups() if name]
-    leading = _LEADING.match(line)
+    leading = _LEADING.match(line, 0, HEAD_BYTES)  # backtracks over a long run of digits
     if leading is not None and not _NO_NODE.match(leading.group(1)):
         names.append(leading.group(1))
     return [name.decode().rstrip(".") for name in dict.fromkeys(names)]

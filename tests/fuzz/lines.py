@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from streams.watch.packs import load_packs
@@ -105,6 +105,12 @@ class Lines:
             line = self.chance.choice(self._mutations)(line)
         return line
 
+    def floods(self, size: int) -> Iterator[bytes]:
+        """One line each of whatever comes often, after a letter and after a known line: what backtracks, never ends."""
+        for piece in _REPEATED:
+            for head in (b"a", self.chance.choice(known_lines())):
+                yield head + piece * (size // len(piece))
+
     def _flood_of(self, line: bytes) -> Callable[[], bytes]:
         return lambda: self._numbered(line)
 
@@ -159,7 +165,7 @@ class Lines:
 
     def _repeated(self, line: bytes) -> bytes:
         piece = self.chance.choice(_REPEATED)
-        count = self.chance.choice((10, 100, 1_000, LONGEST_REPEAT)) // len(piece)
+        count = self.chance.choice((10, 10, 10, 100, 100, 100, 1_000, LONGEST_REPEAT)) // len(piece)
         place = self._place(line)
         return line[:place] + piece * count + line[place:]
 

@@ -17,6 +17,7 @@ from tests.fuzz.lines import Lines
 from tests.fuzz.paths import Paths
 
 MEGABYTE = 1 << 20
+FLOOD_BYTES = MEGABYTE // 4
 LINES_A_ROUND = 250
 LEAST_S, S_PER_BYTE = 1.0, 20e-6
 """CPU seconds that one way may take for one file, and for each of its bytes."""
@@ -24,8 +25,8 @@ STALLED_S = 300
 """Wall-clock seconds of one round after which the run ends, and shows where it stands."""
 MOST_GROWTH_MB = 256
 """How much memory may grow from the first tenth of the rounds to the end: RE2 keeps some for each pattern."""
-LONG_LINE_GROWTH_MB = 384
-"""How much memory one line may take, however long it is."""
+LONG_LINE_GROWTH_MB = 768
+"""How much memory one line may take, however long it is: hyperscan tells of every place at which a match may end."""
 
 
 @dataclass
@@ -44,7 +45,10 @@ class Outcome:
 def run(
     lines: int, seed: int, report: Callable[[str], None], *, only: int | None = None, long_line_mb: int = 0
 ) -> Outcome:
-    """Play rounds until there were so many lines; `only` this one. A line of `long_line_mb` comes first."""
+    """Play rounds until there were so many lines; `only` this one.
+
+    A line of `long_line_mb` comes first, and one for each piece of text that may be repeated; 0: neither.
+    """
     outcome = Outcome()
     rounds = range(-(-lines // LINES_A_ROUND)) if only is None else range(only, only + 1)
     with tempfile.TemporaryDirectory(prefix="recovery-fuzz-") as name:
@@ -52,6 +56,7 @@ def run(
         _play(paths, outcome, "warm-up", Lines(f"{seed}/warm-up").file(LINES_A_ROUND), Random(seed))
         if long_line_mb:
             _long_line(paths, outcome, long_line_mb, seed)
+            _floods(paths, outcome, seed)
         settled_mb, told_s = resident_mb(), time.monotonic()
         for number in rounds:
             made = Lines(f"{seed}/{number}")
@@ -104,6 +109,13 @@ def _long_line(paths: Paths, outcome: Outcome, megabytes: int, seed: int) -> Non
     grown_mb = peak_mb() - before_mb
     if grown_mb > LONG_LINE_GROWTH_MB:
         outcome.violations.append(f"a line of {megabytes} MB took {grown_mb:.0f} MB")
+
+
+def _floods(paths: Paths, outcome: Outcome, seed: int) -> None:
+    for number, line in enumerate(Lines(f"{seed}/floods").floods(FLOOD_BYTES)):
+        outcome.size += paths.write_long(line, 1)
+        for way, take in paths.each_of_long().items():
+            _one(outcome, f"flood {number}", way, len(line), take)
 
 
 def resident_mb() -> float:

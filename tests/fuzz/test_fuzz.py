@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from streams.diagnose.shapes import Shapes
 from streams.sources.feed import TAKEN_BYTES, parts_of
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine
+from streams.watch.origin import named_nodes
 from streams.watch.source import Source
 from streams.watch.throttle import MOST_BURSTS, MOST_OF_ORIGIN, Throttle
 from tests.fuzz.lines import Lines
@@ -48,6 +50,12 @@ def test_a_large_batch_is_taken_in_parts_and_its_cursor_comes_with_the_last() ->
     assert tuple(line for part in parts for line in part.lines) == lines
     empty = Batch((), (Cursor("s", offset=8),))
     assert list(parts_of(empty)) == [empty]
+
+
+def test_a_name_that_does_not_end_takes_linear_time() -> None:
+    began = time.process_time()
+    assert named_nodes(b"node" + b"1" * (1 << 20)) == []
+    assert time.process_time() - began < 1
 
 
 def test_nuls_in_lines_do_not_confuse_what_is_proposed_as_a_format() -> None:
