@@ -119,15 +119,32 @@ def test_lines_of_every_source_become_facts_once_through_a_kill_and_being_blind_
     assert checked.delay_ms == 2_000, "the query delay of the sources that answered"
 
 
-def ask(stores: Stores) -> OutputChecked:
+def ask(stores: Stores, budget_ms: int = 60_000) -> OutputChecked:
     """Ask as a decider does, and wait for the answer."""
     bench = stores.bench
-    asked = OutputAsked(f"question-{bench.job_id}", "", attempt(0, bench.job_id), 0, (stores.path,), 0, None, 60_000)
+    asked = OutputAsked(f"question-{bench.job_id}", "", attempt(0, bench.job_id), 0, (stores.path,), 0, None, budget_ms)
     to = producer(bench.endpoints.kafka, "test")
     send(to, REQUESTS, f"local/{bench.job_id}", bench.codec.encode(asked, source="test", time_ms=0, subject="test"))
     assert to.flush(10) == 0
     until(lambda: any(isinstance(fact, OutputChecked) for fact in bench.facts()), "the answer")
     return next(fact for fact in bench.facts() if isinstance(fact, OutputChecked))
+
+
+def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(stores: Stores) -> None:
+    stores.publish()
+    benches = [bench for bench in (stores.kafka, stores.loki, stores.victorialogs) if bench is not None]
+    with stores.watch():
+        for bench in benches:
+            bench.write([stores.line(XID.format(n=1))])
+        until(lambda: len(stores.faults("")) == len(benches), "the fault, from each source")
+        time.sleep(3)  # longer than the budget below
+        checked = ask(stores, budget_ms=2_000)
+        assert checked.last_output_ms is None
+        assert checked.error is not None
+        assert checked.error.count("its collector may have died") == len(benches)
+        until(lambda: stores.blind().get(BlindKind.SOURCE_DOWN) is False, "watch is blind, and that is told")
+        benches[0].write([stores.line("still here")])
+        until(lambda: stores.blind().get(BlindKind.SOURCE_DOWN) is True, "a line came, and that is told")
 
 
 def test_a_collector_that_renames_paths_is_found_out(stores: Stores) -> None:
