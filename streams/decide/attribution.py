@@ -58,6 +58,8 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
     )
     nodes = tuple(node for node in cause.nodes if node in attempt.nodes)
     remedy = cause.remedy
+    if remedy is Remedy.RESTART_EXCLUDING_NODE and len(attempt.nodes) == 1:
+        nodes = attempt.nodes  # no line needs to say where: there is only one
     if remedy is Remedy.RESTART_EXCLUDING_NODE and not nodes:
         remedy = Remedy.RESTART
     explanation = cause.explanation

@@ -203,10 +203,17 @@ def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
 
 
 def _as_the_line_says(root: Line, scene: Scene) -> Cause:
-    node = host_of(root.evidence.node, scene.nodes)
+    node = _node_of(root, scene)
     nodes = (node,) if root.scope is Scope.NODE and node is not None else ()
     confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
     return _said(root, root.fault_class, root.scope, root.remedy, confidence, _what(root), nodes)
+
+
+def _node_of(root: Line, scene: Scene) -> str | None:
+    """Where the line was printed: by its prefix, or by its rank where other lines say on which node that is."""
+    rank = root.evidence.rank
+    printed_by = root.evidence.node or (None if rank is None else scene.places.ranks.get(rank))
+    return host_of(printed_by, scene.nodes)
 
 
 def _what(root: Line) -> str:

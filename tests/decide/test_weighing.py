@@ -147,6 +147,20 @@ def test_lines_that_say_which_node_an_address_or_a_rank_means(text: str, address
     assert places_of([text]) == known
 
 
+def test_a_line_that_carries_only_a_rank_is_of_the_node_that_other_lines_give_that_rank() -> None:
+    gpu = line(
+        "ecc",
+        FaultClass.GPU_MEMORY_ECC,
+        10,
+        precedence=95,
+        scope=Scope.NODE,
+        remedy=Remedy.RESTART_EXCLUDING_NODE,
+        rank=9,
+    )
+    assert weigh([gpu], Scene(NODES, places=Places(ranks={9: "node3"}))).nodes == ("node3",)
+    assert weigh([gpu], HERE).nodes == ()
+
+
 def reports(at_ms: int, node: str) -> Line:
     return line("nccl", FaultClass.NCCL_TIMEOUT, at_ms, precedence=30, role=LineRole.CONSEQUENCE, node=node)
 

@@ -1,4 +1,4 @@
-"""Steps that learn nothing take no fault back, and what somebody else does about a run is heard, not acted on."""
+"""What a line may open, what takes it back, and which node it stands for."""
 
 from __future__ import annotations
 
@@ -84,6 +84,16 @@ def test_what_is_handed_to_somebody_else_counts_in_an_open_incident() -> None:
     assert [made.remedy for made in story.events(AttributionMade)] == [Remedy.WAIT]
     story.wait(600)
     assert story.advised() == []
+
+
+def test_a_broken_node_that_no_line_names_is_known_where_the_attempt_has_only_one() -> None:
+    for nodes, excluded in (("node1",), ("node1",)), (("node1", "node2"), ()):
+        story = Story()
+        story.observe(AttemptState.RUNNING, nodes=nodes)
+        story.line(node=None)
+        story.observe(AttemptState.FAILED, nodes=nodes)
+        story.wait(60)
+        assert story.advised() == [(0, "RESTARTED", excluded)]
 
 
 def test_a_program_s_word_that_a_rank_is_slow_explains_no_crash() -> None:
