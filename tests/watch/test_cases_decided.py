@@ -1,4 +1,4 @@
-"""The decider, told the lines of the published cases one by one, names the same kinds as diagnose does of whole logs."""
+"""The decider, told the lines of the published cases one by one, names the same kinds as diagnose."""
 
 from __future__ import annotations
 
