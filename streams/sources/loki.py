@@ -15,7 +15,7 @@ from typing import Any
 
 from streams.sources.http import Address, Asking
 from streams.sources.lines import Answer, Batch, Cursor, SourceProblem, SourceState, Wanted, newest
-from streams.sources.records import Fields, as_text, labels_of
+from streams.sources.records import LATEST_NS, Fields, as_text, labels_of
 from streams.sources.windows import NS, Entry, Page, Waits, Windows, cursor_of, lines_of
 
 QUERY = "/loki/api/v1/query_range"
@@ -127,7 +127,10 @@ class Loki:
     def _entries(self, stream: Mapping[str, Any]) -> Iterator[Entry]:
         labels = labels_of(stream["stream"], self._fields)
         for at_ns, text, *_metadata in stream["values"]:
-            yield Entry(int(at_ns), as_text(text), labels)
+            moment = int(at_ns)
+            if not 0 <= moment < LATEST_NS:
+                raise ValueError(f"{moment} is no time")
+            yield Entry(moment, as_text(text), labels)
 
 
 def _moment(entry: Entry) -> int:

@@ -20,7 +20,8 @@ _MOST_DIGITS = 19
 _MOST_LABEL = 4096
 # Below these a time in a number is in seconds, milliseconds, microseconds; else in nanoseconds.
 _SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
-_LATEST_NS = 1 << 62
+LATEST_NS = 1 << 62
+"""What is later is no time, and would fit no event."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _number_ns(text: str) -> int | None:
 
 
 def _scaled(value: float) -> int | None:
-    if not 0 < value < _LATEST_NS:  # a NaN is not, either
+    if not 0 < value < LATEST_NS:  # a NaN is not, either
         return None
     factor = 10**9 if value < _SECONDS else 10**6 if value < _MILLISECONDS else 10**3 if value < _MICROSECONDS else 1
     return int(value * factor)

@@ -179,3 +179,10 @@ class Lines:
             "timestamp": self.chance.choice((0, -1, 1e300, "x", None, [])),
         }
         return json.dumps(document | {"job_id": self.chance.choice((7, "7", None, {}, "9" * 9_000))}).encode()
+
+
+def pieces(data: bytes, chance: random.Random) -> Iterator[bytes]:
+    """The data in a few pieces, cut anywhere."""
+    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.choice((0, 1, 3, 8))))
+    for low, high in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        yield data[low:high]

@@ -31,6 +31,8 @@ from streams.watch.source import Source
 from streams.watch.store import StoreReader
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
+from tests.fuzz.answers import read_answers
+from tests.fuzz.lines import pieces
 from tests.watch.parts import T0, attempt_view, job_view, matcher
 
 TICK_MS = 1_000
@@ -56,6 +58,7 @@ class Paths:
             "file": self.file,
             "node log": self.node_log,
             "records": self.records,
+            "answers of stores": self.answers,
             "diagnose": self.diagnosis,
             "formats detect": self.formats,
         }
@@ -82,7 +85,7 @@ class Paths:
         path = self._folder / "slurm-7.out"
         path.write_bytes(b"")
         source, count = Source(str(path), self._reading), 0
-        for piece in _pieces(data, chance):
+        for piece in pieces(data, chance):
             _disturb(path, chance)
             with path.open("ab") as file:
                 file.write(piece)
@@ -97,7 +100,7 @@ class Paths:
         path = self._folder / "kern.log"
         path.write_bytes(b"")
         logs, count = NodeLogs((str(path),), 0.001, self._node_lines, {}, "login1"), 0
-        for piece in _pieces(data, chance):
+        for piece in pieces(data, chance):
             with path.open("ab") as file:
                 file.write(piece)
             self.now_ms += TICK_MS
@@ -114,9 +117,15 @@ class Paths:
         for low in range(0, len(lines), 200):
             self._records.add(lines[low : low + 200], self.now_ms, chance)
             self.now_ms += TICK_MS
-            directory = Directory.of("local", [_view(Path("/logs/slurm-7.out"), over=False)])
-            count += self._written(self._store.turn(lambda: self.now_ms, directory, lambda _path: False))
-        list(self._store.positions(self.now_ms))
+            count += self._told()
+        return count
+
+    def answers(self, data: bytes, chance: random.Random) -> int:
+        """What VictoriaLogs and Loki might answer, as lines of a source."""
+        count = 0
+        for lines in read_answers(data, chance):
+            self._records.give(Batch(lines, (Cursor(TOPIC, "t", 0, T0),)))
+            count += len(lines) + self._told()
         return count
 
     def diagnosis(self, data: bytes, _chance: random.Random) -> int:
@@ -149,6 +158,14 @@ class Paths:
         while source.more:
             yield from source.turn(self.now_ms, claim)
 
+    def _told(self) -> int:
+        """Have the source's new lines told, and its place."""
+        directory = Directory.of("local", [_view(Path("/logs/slurm-7.out"), over=False)])
+        count = self._written(self._store.turn(lambda: self.now_ms, directory, lambda _path: False))
+        for position in self._store.positions(self.now_ms):
+            self._codec.encode(position, source="fuzz", time_ms=0, subject="7")
+        return count
+
     def _written(self, events: Iterator[LineFact | RecordParked] | Iterator[NodeFaultSeen]) -> int:
         count = 0
         for event in events:
@@ -179,18 +196,14 @@ class _Records:
                 )
         self._batches.append(Batch(tuple(lines), (Cursor(TOPIC, "t", 0, self._offset + 1),)))
 
+    def give(self, batch: Batch) -> None:
+        self._batches.append(batch)
+
     def take(self) -> Batch | None:
         return self._batches.popleft() if self._batches else None
 
     def close(self) -> None:
         self._batches.clear()
-
-
-def _pieces(data: bytes, chance: random.Random) -> Iterator[bytes]:
-    """The data in a few pieces, cut anywhere."""
-    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.choice((0, 1, 3, 8))))
-    for low, high in zip([0, *cuts], [*cuts, len(data)], strict=True):
-        yield data[low:high]
 
 
 def _disturb(path: Path, chance: random.Random) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
+from random import Random
+
+import pytest
 
 from streams.diagnose.shapes import Shapes
 from streams.sources.feed import TAKEN_BYTES, parts_of
-from streams.sources.lines import Batch, Cursor, Labels, SourceLine
+from streams.sources.http import Address
+from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceProblem
+from streams.sources.loki import Loki, LokiFields
+from streams.sources.windows import NS, Waits
 from streams.watch.origin import named_nodes
 from streams.watch.source import Source
 from streams.watch.throttle import MOST_BURSTS, MOST_OF_ORIGIN, Throttle
+from tests.fuzz.answers import Said
 from tests.fuzz.lines import Lines
 from tests.fuzz.run import run
 from tests.watch.parts import T0, reading, running
@@ -19,9 +27,9 @@ SEED = 7
 
 
 def test_hostile_lines_and_files_raise_and_stall_nothing() -> None:
-    outcome = run(1_000, SEED, print)
+    outcome = run(500, SEED, print)
     assert outcome.violations == []
-    assert outcome.lines == 1_000
+    assert outcome.lines == 500
     assert all(outcome.events[way] for way in ("file", "records", "diagnose", "formats detect")), outcome.events
 
 
@@ -75,3 +83,12 @@ def test_any_number_of_hosts_in_a_node_log_takes_bounded_memory() -> None:
     assert len(throttle._bursts) == MOST_BURSTS
     kept = [throttle.keeps_fault(("local", f"host{MOST_BURSTS}"), "xid", None, None, T0) for _ in range(20)]
     assert sum(kept) == MOST_OF_ORIGIN - 1, "the newest ones are remembered"
+
+
+def test_times_that_fit_no_event_make_an_answer_of_a_store_none() -> None:
+    loki = Loki("main", Address("http://127.0.0.1:9"), '{job_id="7"}', LokiFields(), Waits(0, 0, 1))
+    for moment in ("9" * 30, "-1", "9" * 5_000):
+        answer = {"data": {"result": [{"stream": {}, "values": [[moment, "hello"]]}]}}
+        loki._asking = Said(json.dumps(answer).encode(), Random(1))  # type: ignore[assignment]
+        with pytest.raises(SourceProblem, match="no answer of Loki"):
+            loki.page(0, T0 * NS)
