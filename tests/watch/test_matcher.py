@@ -26,6 +26,7 @@ PREFIXES = (
     *("2024-05-01 10:00:00,123 - root - ERROR - ", "ERROR:root:", "[2024-05-01 10:00:00,123] [ERROR] [a.py:1:main] "),
     *("E0601 10:00:00.123000 4711 a.py:12] ", "May  1 10:00:00 node01 python[123]: ", "rank 3: ", "worker-0 | "),
     *("(Worker pid=11, ip=10.0.0.1) ", "[36m(Worker pid=11)[0m ", "2024-05-01T10:00:00.123Z stderr F ", "[node01:0] "),
+    *('{"log":"', '{"level": "error", "rank": 3, "msg": "'),
 )
 
 
