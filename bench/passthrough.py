@@ -11,7 +11,8 @@ from bench.history import Step
 from schemas.topics import JOURNAL, PARTITIONER, Cleanup, Topic
 from streams.records import Outgoing
 from streams.run.decide import OUTPUTS
-from streams.run.quix import Application, BytesSerializer, Serializer
+from streams.run.quix import BytesSerializer, PlainApplication, Serializer
+from streams.run.shell import COMMIT_INTERVAL_S, POLL_S
 from streams.run.worker import Store
 
 GROUP = "bench-passthrough"
@@ -25,15 +26,15 @@ class _Value(Serializer):
         return value.value
 
 
-def application(bootstrap: str, state_dir: Path, plan: Mapping[bytes, list[Step]]) -> Application:
+def application(bootstrap: str, state_dir: Path, plan: Mapping[bytes, list[Step]]) -> PlainApplication:
     """The stream. `plan` has what each record of a key leaves, in the key's order."""
-    app = Application(
+    app = PlainApplication(
         broker_address=bootstrap,
         consumer_group=GROUP,
         auto_offset_reset="earliest",
         processing_guarantee="exactly-once",
-        commit_interval=0.02,
-        consumer_poll_timeout=0.02,
+        commit_interval=COMMIT_INTERVAL_S,
+        consumer_poll_timeout=POLL_S,
         auto_create_topics=False,
         state_dir=state_dir,
         loglevel="WARNING",

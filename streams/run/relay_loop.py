@@ -23,7 +23,7 @@ from schemas.codec import Codec, UnknownSchema
 from schemas.decisions import TimerSet
 from schemas.topics import ACTIONS, DECISION_LOG, NODE_DECISIONS, TIMERS
 from streams.kafka import LIBRARY_LOG, batch, is_fenced, producer
-from streams.parking import Parking
+from streams.parking import Parking, ParkingFull
 from streams.records import Incoming, Outgoing
 from streams.run.relay_copy import SOURCE, action_fact, firing, node_fault_fact, request
 from streams.run.relay_timers import Timers
@@ -87,7 +87,12 @@ class Relay:
         with _fencing():
             while not self._stop.requested:
                 self._health.beat(BEAT_S)
-                self._turn()
+                try:
+                    self._turn()
+                except ParkingFull:
+                    if self._settle():
+                        self._commit(wait=True)  # what was parked before is not parked again
+                    raise
             self._settle()
             self._commit(wait=True)
             self._consumer.close()

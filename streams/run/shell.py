@@ -23,12 +23,14 @@ from schemas.registry import RegistryIds
 from schemas.topics import PARKED, PARTITIONER, Topic
 from streams.kafka import is_fenced
 from streams.membership import membership_watched
+from streams.parking import ParkingFull
 from streams.records import Incoming, Outgoing
 from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
 from streams.run.slots import Crew
 from streams.run.stateful import StatefulWorker, Store
 
-COMMIT_INTERVAL_S = 0.02
+COMMIT_INTERVAL_S = 0.1
+"""At the latest; a worker that has read everything commits at once."""
 POLL_S = 0.02
 TRANSACTION_TIMEOUT_MS = 5_000
 SESSION_TIMEOUT_MS = 10_000
@@ -116,7 +118,11 @@ def stream(
         record = Incoming(
             crew.input.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp
         )
-        outgoing = worker.handle(record, state)
+        try:
+            outgoing = worker.handle(record, state)
+        except ParkingFull:
+            app.commit()  # what was parked before this one is there to be looked at
+            raise
         DECIDED.inc()
         for out in outgoing:
             emitted[out.topic.name].inc()

@@ -198,3 +198,5 @@ def test_a_flood_of_garbage_stops_the_worker_which_says_so(room: Room, decider: 
     assert decider.running.wait(30) == 70, decider.tail()
     assert "records can't be handled" in decider.tail()
     assert "see `recovery parked list`" in decider.tail()
+    parked = [room.codec.decode(message.value() or b"", message.headers()) for message in room.read(PARKED)]
+    assert len([one for one in parked if isinstance(one, RecordParked) and one.key == b"flood/1"]) >= 100
