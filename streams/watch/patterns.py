@@ -39,7 +39,7 @@ _PREFIXES = (
     r"[A-Za-z][\w./-]{0,62}(?:\[\d+\])?(?: rank \d+)?(?:: | \| |> )",
     r"[|>] ",
     r"\[\d{1,3}(?:;\d+)*m ?",
-    r"\{[^{}]{0,300}\"(?:msg|message|log|event|error|exception)\": ?\"",
+    r"\{[^{}]*\"(?:msg|message|log|event|error|exception)\": ?\"",
 )
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)}){{0,6}}"
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
