@@ -53,6 +53,28 @@ class Neighbours:
         return known[::-1]
 
 
+class Carried:
+    """The last timestamp up to a place, looked for in the lines before it only when somebody asks: few do."""
+
+    __slots__ = ("_before_ms", "_lines", "_stamp")
+
+    def __init__(self, before_ms: int | None, lines: bytes = b"", stamp: Stamp | None = None) -> None:
+        self._before_ms, self._lines, self._stamp = before_ms, lines, stamp
+
+    def after(self, data: bytes, stamp: Stamp) -> Carried:
+        """What is carried past more lines."""
+        return Carried(self._before_ms, (self._lines + data)[-NEAR_BYTES:], stamp)
+
+    @property
+    def ms(self) -> int | None:
+        """The timestamp; None where there was none yet."""
+        if self._stamp is not None:
+            found = last_stamp(self._lines, self._stamp)
+            self._before_ms = self._before_ms if found is None else found
+            self._lines, self._stamp = b"", None
+        return self._before_ms
+
+
 def last_stamp(data: bytes, stamp: Stamp) -> int | None:
     """The last timestamp in the last few lines."""
     lines = data[-NEAR_BYTES:].splitlines()[-NEAR_LINES:]

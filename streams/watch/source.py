@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
 from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
-from streams.watch.neighbours import NEAR_BYTES, Neighbours, first_stamp, last_stamp
+from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, first_stamp
 from streams.watch.ownership import Owner, Wait, Written, owner_of
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
@@ -54,7 +55,7 @@ class Source:
         self._reading = reading
         place = None if position is None else _place(position)
         self._follower = FileFollower(path, place)
-        self._done = (place or Place(), None if position is None else position.line_ms)
+        self._done = (place or Place(), Carried(None if position is None else position.line_ms))
         self._block_end = self._done
         self._pending: deque[_Pending] = deque()
         self._epoch_since_ms: int | None = None
@@ -99,7 +100,7 @@ class Source:
 
     def position(self, now_ms: int) -> SourceRead:
         """How far all facts were given."""
-        place, line_ms = self._done
+        place, carried = self._done
         source = source_of(self.path)
         return SourceRead(
             event_id=derived_id("position", source, place.epoch, place.offset),
@@ -109,7 +110,7 @@ class Source:
             epoch=place.epoch,
             offset=place.offset,
             line_no=place.line_no,
-            line_ms=line_ms,
+            line_ms=carried.ms,
             read_ms=now_ms,
         )
 
@@ -139,12 +140,11 @@ class Source:
     def _take(self, block: Block, now_ms: int, claim: Claim) -> int:
         """Find the block's lines of interest; return how many there are."""
         self.bytes_read += len(block.data)
-        place, carried_ms = self._block_end
+        place, carried = self._block_end
         if block.start.epoch != place.epoch:
-            carried_ms, self._epoch_since_ms = None, now_ms
+            carried, self._epoch_since_ms = Carried(None), now_ms
 
-        def stamp(line: bytes) -> int | None:
-            return stamp_ms(line, zone=self._reading.zone, near_ms=block.read_ms)
+        stamp = partial(stamp_ms, zone=self._reading.zone, near_ms=block.read_ms)
 
         lines = []
         interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
@@ -154,12 +154,11 @@ class Source:
             line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
             offset = block.start.offset + found.start
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
-        last_ms = last_stamp(block.data, stamp)
-        self._block_end = (block.end, carried_ms if last_ms is None else last_ms)
+        self._block_end = (block.end, carried.after(block.data, stamp))
         if not lines:
             return 0
         starts, own = [line.found.start for line in lines], [line.line_ms for line in lines]
-        neighbours = Neighbours(block.data, starts, own, carried_ms, stamp)
+        neighbours = Neighbours(block.data, starts, own, carried.ms, stamp)
         self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
         return len(lines)
 

@@ -22,6 +22,7 @@ _SLURM = re.compile(rb"CANCELLED AT (?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d
 _SYSLOG = re.compile(rb"(?P<name>" + rb"|".join(_MONTHS) + rb") +(?P<day>\d{1,2}) " + _TIME)
 _GLOG = re.compile(rb"(?<![A-Za-z0-9])[EWIF](?P<month>\d\d)(?P<day>\d\d) " + _TIME)
 _SHORT = re.compile(rb"(?<![\d/-])(?P<month>\d\d)[/-](?P<day>\d\d) " + _TIME)
+_CLOCK = re.compile(rb"\d\d:\d\d:\d\d")  # what all forms have: most lines have none
 _FORMS = (_FULL, _GLOG, _SYSLOG, _SHORT)
 _SLACK = timedelta(days=1)
 
@@ -32,7 +33,7 @@ def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
     `zone` is that of stamps without one (None: this machine's); `near_ms` the time of reading, for the year.
     """
     head = line[:HEAD_BYTES]
-    if head.count(b":") < 2:
+    if head.count(b":") < 2 or _CLOCK.search(head) is None:
         return None
     best: re.Match[bytes] | None = _SLURM.search(head)
     if best is None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.watch.masking import MOST_CHARACTERS, digest_of, kept_text, masked
+from streams.watch.neighbours import Carried
 from streams.watch.origin import Origin, origin_of
 from streams.watch.stamps import stamp_ms
 
@@ -146,3 +147,20 @@ def test_any_bytes_can_be_kept(line: bytes, at_byte: int) -> None:
     assert len(text) <= MOST_CHARACTERS
     assert digest_of(text).startswith("sha256:")
     text.encode()
+
+
+def test_the_carried_stamp_is_the_last_one_of_all_pieces_whenever_it_is_asked_for() -> None:
+    asked: list[bytes] = []
+
+    def stamp(line: bytes) -> int | None:
+        asked.append(line)
+        return int(line) if line.isdigit() else None
+
+    carried = Carried(1)
+    assert carried.ms == 1
+    later = carried.after(b"2\nno\n", stamp).after(b"no\n", stamp)
+    assert asked == []
+    assert (later.ms, later.ms) == (2, 2)
+    assert later.after(b"no\n", stamp).ms == 2
+    assert Carried(None).after(b"no\n", stamp).ms is None
+    assert len(asked) == 5, "no line is looked at twice"
