@@ -22,16 +22,14 @@ else:
 
         Raises TypeError for a change that names no field.
         """
-        known = instance.__dict__
-        if len(known) != len(instance.__dataclass_fields__):  # a cached property holds something, which may not hold
-            return dataclasses.replace(instance, **changes)
         copy = _new(type(instance))
         fields = copy.__dict__
-        fields.update(known)
+        fields.update(instance.__dict__)
         fields.update(changes)
-        if len(fields) != len(known):
-            raise TypeError(f"{type(instance).__name__} has no field {', '.join(changes.keys() - known.keys())}")
-        return copy
+        if len(fields) == len(instance.__dataclass_fields__):
+            return copy
+        # A cached property holds something that may not hold for the copy, or a change names no field.
+        return dataclasses.replace(instance, **changes)
 
 
 def build(cls: type, values: dict[str, Any]) -> Any:

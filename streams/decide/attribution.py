@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Remedy, Scope
-from streams.decide.blame import places_of
+from streams.decide.blame import Places, means_by_number, places_of
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
 from streams.decide.weighing import Earlier, Scene, root_line, weigh
 
@@ -53,7 +53,7 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
             step=attempt.step,
             finished=done,
             earlier=tuple(one for earlier in before for one in _failure(earlier)),
-            places=places_of([line.evidence.text for line in incident.lines], incident.lines),
+            places=_places(incident.lines),
         ),
     )
     nodes = tuple(node for node in cause.nodes if node in attempt.nodes)
@@ -72,6 +72,13 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
         cause.confidence,
         "rules",
     )
+
+
+def _places(lines: Sequence[Line]) -> Places:
+    """Which nodes the lines mean, looked for only where one needs it: it takes longer than all other rules."""
+    if not any(means_by_number(line) for line in lines):
+        return Places()
+    return places_of((line.evidence.text for line in lines), lines)
 
 
 def _failure(attempt: Attempt) -> Iterator[Earlier]:

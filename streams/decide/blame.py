@@ -67,6 +67,12 @@ def places_of(texts: Iterable[str], lines: Sequence[Line] = ()) -> Places:
     return Places(addresses, ranks)
 
 
+def means_by_number(line: Line) -> bool:
+    """Whether a line names somebody by a rank or an address, whose node must be looked for in others (`places_of`)."""
+    by_itself = line.evidence.rank is not None and line.evidence.node is None
+    return by_itself or line.blamed_rank is not None or (line.peer is not None and line.peer[:1].isdigit())
+
+
 def host_of(name: str | None, nodes: Sequence[str], places: Places | None = None) -> str | None:
     """The node among those that take part which a printed name or address means: `node48<37948>`, `10.0.0.5:29500`."""
     if name is None:

@@ -52,7 +52,8 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved)
     gap_ms = turn.now_ms - stall.moved_ms
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
     normal = stall.in_loop and attempt.stall is not None
-    stall = Stall(
+    stall = replace(
+        stall,
         in_loop=True,
         moved_ms=turn.now_ms,
         gap_ms=max(stall.gap_ms, gap_ms) if normal else stall.gap_ms,

@@ -24,7 +24,7 @@ from streams.decide.nodes import decide_node, park_node
 from streams.replay.history import History, StoredRecord
 
 # What was decided, told to others; each is in full, or in effect, in a decision as well.
-NOT_LOGGED = (Advice, JobView, TimerSet, TimerCleared, NodeAllocated, NodeFreed)
+NOT_LOGGED = frozenset({Advice, JobView, TimerSet, TimerCleared, NodeAllocated, NodeFreed})
 PROGRESS_EVERY = 10_000
 COLLECT_AFTER = 100_000
 """Objects made before Python looks for cycles; 700 by default."""
@@ -192,7 +192,7 @@ class _Partition:
         if self._report.difference is not None:
             return False
         for event in events:
-            if isinstance(event, NOT_LOGGED):
+            if type(event) in NOT_LOGGED:
                 continue
             recorded = self._recorded.peek()
             if recorded is None:
