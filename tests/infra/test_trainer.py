@@ -100,7 +100,7 @@ def test_the_fault_is_on_record_apart_from_the_log(slurm: Endpoints, tmp_path: P
     [
         ("user-error", "ModuleNotFoundError: No module named 'fused_attention_kernels'", "1:0"),
         ("oom", "Out of memory: Killed process", "137:0"),
-        ("no-progress", "CUDA error: an illegal memory access", "1:0"),
+        ("no-progress", "[Errno 5] Input/output error", "1:0"),
     ],
 )
 def test_other_faults_end_the_job_in_their_own_words(

@@ -120,7 +120,7 @@ def _oom(voice: Voice, _: float) -> None:
 
 
 def _no_progress(voice: Voice, _: float) -> None:
-    voice.say("RuntimeError: CUDA error: an illegal memory access was encountered")
+    voice.say("OSError: [Errno 5] Input/output error: '/shared/checkpoints/next.tmp'")  # it can't save
     raise SystemExit(1)
 
 
