@@ -22,6 +22,7 @@ import httpx
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from infra.local.parts import Report, StackError
+from recovery.cache import cache_folder
 
 KAFKA_VERSION = "4.4.0"
 APICURIO_VERSION = "3.3.3"
@@ -29,12 +30,6 @@ KAFKA_COORDINATES = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:
 TRIES = 3
 RETRY_SECONDS = 1.0  # longer after each try
 REPORT_EVERY_SECONDS = 2.0
-
-
-def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/recovery`, else `~/.cache/recovery`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "recovery"
 
 
 def kafka_classpath(report: Report) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Any
 import hyperscan
 import re2
 
+from streams.watch.compiled import database as kept_database
 from streams.watch.widened import widened
 
 # What stands before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and pdsh
@@ -118,14 +119,7 @@ def together(patterns: Sequence[Pattern]) -> Callable[[bytes], Sequence[int]]:
 
 def database(expressions: list[bytes]) -> Any:
     """Compile expressions to one database; a match reports the index of its expression. Raises BadPattern."""
-    known = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     try:
-        known.compile(
-            expressions=expressions,
-            ids=list(range(len(expressions))),
-            elements=len(expressions),
-            flags=[FLAGS] * len(expressions),
-        )
+        return kept_database(expressions, FLAGS)
     except hyperscan.error as error:
         raise BadPattern(f"hyperscan can't search for it: {error}") from error
-    return known
