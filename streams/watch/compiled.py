@@ -6,6 +6,7 @@ again, and a folder that can't be written costs nothing but the second.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Sequence
@@ -15,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import hyperscan
-import structlog
 
 from recovery.cache import cache_folder
 
 MOST_KEPT = 32
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 def database(expressions: Sequence[bytes], flags: int) -> Any:
@@ -72,4 +72,4 @@ def _keep(path: Path, known: Any) -> None:
         for old in sorted(path.parent.glob("*.db"), key=os.path.getmtime)[:-MOST_KEPT]:
             old.unlink(missing_ok=True)
     except OSError as error:
-        log.debug("compiled patterns not kept", folder=str(path.parent), error=str(error), next="compiled each time")
+        log.debug("compiled patterns not kept in %s, and compiled each time: %s", path.parent, error)
