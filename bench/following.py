@@ -55,6 +55,7 @@ def _measure(endpoints: Endpoints, folder: Path) -> list[Figure]:
         "RECOVERY_DATA": str(folder / "data"),
         "RECOVERY_KAFKA__BOOTSTRAP": endpoints.kafka,
         "RECOVERY_REGISTRY__URL": endpoints.registry,
+        "RECOVERY_WATCH__TIME_ZONE": "UTC",
     }
     writer = [sys.executable, "-m", "bench.following_side", str(LINES_A_SECOND), *map(str, paths)]
     tail = ["tail", "---disable-inotify", "-q", "-n", "0", "-s", str(TAIL_S), "-F", *map(str, paths)]

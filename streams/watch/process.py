@@ -35,7 +35,7 @@ from streams.watch.blind import BlindWatch
 from streams.watch.claims import Claim
 from streams.watch.events import LineFact, source_of
 from streams.watch.examples import load_matcher
-from streams.watch.jobs import Jobs, read_positions
+from streams.watch.jobs import FRESH_S, Jobs, read_positions
 from streams.watch.nodes import NodeWatch
 from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
@@ -165,11 +165,19 @@ class _Watch:
             context.health.beat(BEAT_S)
             began_s = time.thread_time()
             if not self._turn():
-                context.stop.wait(wait_s(context.settings.watch.poll_s, time.thread_time() - began_s))
+                self._wait(wait_s(context.settings.watch.poll_s, time.thread_time() - began_s))
         if not (self._write_positions(STOP_FLUSH_S) and self._publisher.delivered(STOP_FLUSH_S)):
             log.warning("facts not delivered", next="their lines are read again at the next start")
         for source in self._sources.values():
             source.close()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, and take news of jobs meanwhile: when they grow old, all of them must be read before any line is."""
+        until_s = time.monotonic() + seconds
+        while (left_s := until_s - time.monotonic()) > 0 and not self._context.stop.requested:
+            self._context.stop.wait(min(left_s, FRESH_S / 4))
+            if left_s > FRESH_S / 4:
+                self._know_claims()
 
     def _turn(self) -> bool:
         """Look at every file once; return whether there is more to read at once."""
