@@ -21,7 +21,11 @@ _ATOM = re.compile(
 _TIMES = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 _OPENING = re.compile(r"\((?:\?(?:P<\w+>|[a-z-]*:))?")
 _FLAGS = re.compile(r"\(\?[a-z]+\)")
-_GAP = re.compile(r"(?:\.|\\[SDw])(?:[*+]|\{\d*,\d*\})\??")
+_GAP = re.compile(r"(?:\.|\\[SDw]|\[[^\]\[]+\])(?:[*+]|\{\d*,\d*\})\??")
+_EVERYWHERE = re.compile(
+    r"(?i)(?<![a-z])(?:rank|node|host|task|worker|process|step|epoch|batch|loss|train(?:ing)?)(?![a-z])"
+)
+"""Words of lines that report nothing wrong."""
 _WEIGHTLESS = frozenset({"^", "$", r"\b", r"\B"})
 
 Piece = tuple[str, int]
@@ -85,12 +89,13 @@ def _least(times: str) -> int:
 
 
 def _heaviest(atoms: Sequence[Piece | None]) -> Piece:
-    """The one piece between gaps that weighs most; all of it, gaps included, where none weighs enough."""
-    best = max(_pieces(atoms), key=lambda piece: piece[1])
-    if best[1] >= LEAST_WEIGHT or None not in atoms:
+    """The one piece between gaps that weighs most; where none weighs enough all of them, but for words of any line."""
+    pieces = list(_pieces(atoms))
+    best = max(pieces, key=lambda piece: piece[1])
+    if best[1] >= LEAST_WEIGHT or len(pieces) == 1:
         return best
-    whole = "".join(".*" if atom is None else atom[0] for atom in atoms)
-    return whole, sum(atom[1] for atom in atoms if atom is not None)
+    telling = [piece for piece in pieces if piece[1] and not _EVERYWHERE.search(piece[0])] or pieces
+    return ".*".join(text for text, _ in telling), sum(weight for _, weight in telling)
 
 
 def _pieces(atoms: Sequence[Piece | None]) -> Iterator[Piece]:

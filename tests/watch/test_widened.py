@@ -56,6 +56,8 @@ def test_where_a_pattern_matches_its_widened_form_does(pattern: str, line: str) 
         (r"(?i)job.*preempted|spot interruption", r"(?i)preempted|spot interruption"),
         (r"(?i:mlx5.{0,80}(?:health compromised|link is lost))", "(?i:(?:health compromised|link is lost))"),
         (r"a.*b", r"a.*b"),
+        (r"\b(?:rank|task)s? \S{1,12} (?:has )?(?:died|failed)", r" (?:has )?(?:died|failed)"),
+        (r": (?P<node>[A-Za-z][\w.-]*)(?: port \d+)?: Connection refused", r"(?: port \d+)?: Connection refused"),
         (r"x(?:timeout|rank.*mismatch)", r"(?:timeout|mismatch)"),
         (r"[.*]{3} failed to start", r"[.*]{3} failed to start"),
     ],
