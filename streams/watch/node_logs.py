@@ -77,6 +77,10 @@ class NodeLogs:
                 node = self._host if own else node_in(named, path)
                 if node == "":
                     continue
+                shown = path.encode("utf-8", "backslashreplace").decode()
+                if shown != path:
+                    self._say(shown, "its name is not UTF-8, and no event could name it: it is not followed")
+                    continue
                 found += 1
                 if path not in self._logs:
                     source = source_of(f"{self._host}:{path}" if own else path)

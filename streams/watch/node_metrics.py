@@ -62,7 +62,7 @@ class Prometheus:
         try:
             answer = self._client.get(self._url, params={"query": query, "time": f"{at_ms / 1000:.3f}"})
             body = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise QueryFailed(f"{self._url} does not answer as Prometheus does: {error!r}") from error
         try:
             if body["status"] != "success":
@@ -215,7 +215,12 @@ def _samples(result: Iterable[Any]) -> Iterator[tuple[Series, float]]:
     for sample in result:
         value = float(sample["value"][1])
         if isfinite(value):
-            yield tuple(sorted((str(name), str(text)) for name, text in sample["metric"].items())), value
+            yield tuple(sorted((_clean(name), _clean(text)) for name, text in sample["metric"].items())), value
+
+
+def _clean(text: object) -> str:
+    """Text that any event takes: JSON may hold halves of characters."""
+    return str(text).encode("utf-8", "replace").decode()
 
 
 class _Labels(dict[str, str]):

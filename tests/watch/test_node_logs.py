@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,6 +98,17 @@ def test_a_log_that_appears_later_is_found(tmp_path: Path) -> None:
     assert site.turn() == []
     site.append("node3/kern.log", XID.replace("node2", "node3"))
     assert names(site.turn(DISCOVER_MS)) == [("node3", "xid-off-the-bus")]
+
+
+def test_a_log_whose_name_no_event_could_hold_keeps_no_other_from_being_read(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", XID)
+    odd = tmp_path / os.fsdecode(b"node\xff")
+    odd.mkdir()
+    (odd / "kern.log").write_text(XID)
+    assert names(site.turn()) == [("node2", "xid-off-the-bus")]
+    site.note()
+    assert list(site.positions) == [f"file:{tmp_path}/node2/kern.log"]
 
 
 def test_in_a_file_of_many_nodes_each_line_names_its_own(tmp_path: Path) -> None:

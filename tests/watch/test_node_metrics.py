@@ -12,6 +12,7 @@ import pytest
 
 from recovery.node_queries import NODE_QUERIES, NodeQuery
 from schemas.bookkeeping import SourceRead
+from schemas.codec import Codec, FixedIds
 from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import FaultClass, Scope, Witness
 from streams.watch.node_metrics import MOST_BACK_MS, NodeMetrics, Prometheus, Query, QueryFailed
@@ -115,6 +116,17 @@ def test_an_edge_while_watch_was_down_is_found_and_none_is_told_twice(
     assert facts(query(asked(), first.read), prometheus, long_after) == []
 
 
+def test_halves_of_characters_in_labels_do_not_keep_a_fault_from_being_told(
+    fake: FakePrometheus, prometheus: Prometheus
+) -> None:
+    fake.tell("ecc_errors", BASE, 7, Hostname="node2", gpu="3\ud800")
+    one = query(asked())
+    facts(one, prometheus, BASE - PERIOD_MS)
+    [fact] = facts(one, prometheus, BASE)
+    assert Codec(FixedIds()).encode(fact, source="test", time_ms=0, subject="node2").value
+    assert 'gpu="3?"' in fact.fault.evidence.text
+
+
 def test_series_without_a_node_are_nobodys(fake: FakePrometheus, prometheus: Prometheus) -> None:
     fake.tell("ecc_errors", BASE, 7, instance="node2")
     one = query(asked())
@@ -130,6 +142,7 @@ def test_series_without_a_node_are_nobodys(fake: FakePrometheus, prometheus: Pro
         (200, {"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}}, "no result"),
         (200, [], "no result"),
         (502, None, "does not answer as Prometheus does"),
+        (200, b"[" * 100_000, "does not answer as Prometheus does"),
     ],
 )
 def test_what_is_no_answer_is_said_and_asked_again(
@@ -138,7 +151,8 @@ def test_what_is_no_answer_is_said_and_asked_again(
     fake.tell("ecc_errors", BASE, 7, Hostname="node2")
     one = query(asked())
     facts(one, prometheus, BASE - PERIOD_MS)
-    fake.broken = (code, b"<html>" if body is None else json.dumps(body).encode())
+    said_body = body if isinstance(body, bytes) else b"<html>" if body is None else json.dumps(body).encode()
+    fake.broken = (code, said_body)
     with pytest.raises(QueryFailed, match=said):
         one.look(prometheus, BASE)
     fake.broken = None
