@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 LEAST_WEIGHT = 7
 """A piece that needs fewer characters than this is in too many lines: then the whole is looked for."""
+LEAST_TELLING = 5
+"""One that needs so many, none of them a word of healthy lines, is better than such a word and itself."""
 
 _ATOM = re.compile(
     r"(?P<group>\()|(?P<bar>\|)|(?P<close>\))"
@@ -21,9 +23,9 @@ _ATOM = re.compile(
 _TIMES = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 _OPENING = re.compile(r"\((?:\?(?:P<\w+>|[a-z-]*:))?")
 _FLAGS = re.compile(r"\(\?[a-z]+\)")
-_GAP = re.compile(r"(?:\.|\\[SDw]|\[[^\]\[]+\])(?:[*+]|\{\d*,\d*\})\??")
+_GAP = re.compile(r"(?:\.|\\[SDw]|\[\^[^\]\[]+\]|\[[^\]\[]*\\[SDw][^\]\[]*\])(?:[*+]|\{\d*,\d*\})\??")
 _EVERYWHERE = re.compile(
-    r"(?i)(?<![a-z])(?:rank|node|host|task|worker|process|step|epoch|batch|loss|train(?:ing)?)(?![a-z])"
+    r"(?i)(?:(?<![a-z])|(?<=\\b))(?:rank|node|host|task|worker|process|step|epoch|batch|loss|train(?:ing)?)(?![a-z])"
 )
 """Words of lines that report nothing wrong."""
 _WEIGHTLESS = frozenset({"^", "$", r"\b", r"\B"})
@@ -89,12 +91,15 @@ def _least(times: str) -> int:
 
 
 def _heaviest(atoms: Sequence[Piece | None]) -> Piece:
-    """The one piece between gaps that weighs most; where none weighs enough all of them, but for words of any line."""
+    """The one piece between gaps that weighs most; where none weighs enough, all of them.
+
+    Pieces with words of any healthy line are left out, where others say enough.
+    """
     pieces = list(_pieces(atoms))
-    best = max(pieces, key=lambda piece: piece[1])
-    if best[1] >= LEAST_WEIGHT or len(pieces) == 1:
+    telling = [one for one in pieces if one[1] >= LEAST_TELLING and not _EVERYWHERE.search(one[0])] or pieces
+    best = max(telling, key=lambda piece: piece[1])
+    if best[1] >= LEAST_WEIGHT or len(telling) == 1:
         return best
-    telling = [piece for piece in pieces if piece[1] and not _EVERYWHERE.search(piece[0])] or pieces
     return ".*".join(text for text, _ in telling), sum(weight for _, weight in telling)
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.watch.packs import load_packs
+from bench.logs import lines
+from schemas.vocabulary import FaultClass
+from streams.watch.packs import Signature, load_packs
 from streams.watch.widened import widened
+from tests.watch.parts import matcher
+
+FORMATS = Path(__file__).with_name("data") / "formats.jsonl"
 
 WORDS = st.sampled_from(
     ["rank 3", "node", "hash", "checksum", "mismatch", "detected", "hang", "timeout", " ", ": ", "x"]
@@ -57,6 +64,7 @@ def test_where_a_pattern_matches_its_widened_form_does(pattern: str, line: str) 
         (r"(?i:mlx5.{0,80}(?:health compromised|link is lost))", "(?i:(?:health compromised|link is lost))"),
         (r"a.*b", r"a.*b"),
         (r"\b(?:rank|task)s? \S{1,12} (?:has )?(?:died|failed)", r" (?:has )?(?:died|failed)"),
+        (r"loss scale[:= ]+0\.0", r"loss scale[:= ]+0\.0"),
         (r": (?P<node>[A-Za-z][\w.-]*)(?: port \d+)?: Connection refused", r"(?: port \d+)?: Connection refused"),
         (r"x(?:timeout|rank.*mismatch)", r"(?:timeout|mismatch)"),
         (r"[.*]{3} failed to start", r"[.*]{3} failed to start"),
@@ -69,3 +77,25 @@ def test_of_what_gaps_join_the_heaviest_piece_is_looked_for(pattern: str, expect
 def test_every_shipped_pattern_keeps_its_words() -> None:
     for signature in load_packs().signatures:
         re.compile(widened(signature.pattern.text))
+
+
+def test_a_healthy_line_is_read_for_its_step_and_for_nothing_else() -> None:
+    """hyperscan stops at each candidate, and RE2 reads it: a word of healthy lines would slow every job's log down."""
+    healthy = "".join(f"{line}\n" for line in lines(200_000, chatty=True)).encode()
+    for known in map(json.loads, FORMATS.read_text().splitlines()):
+        healthy += "".join(f"{line}\n" for line in known["examples"]["step"]).encode()
+    stopped: dict[bytes, set[int]] = {}
+
+    def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> None:
+        low, end = healthy.rfind(b"\n", 0, to) + 1, healthy.find(b"\n", to)
+        stopped.setdefault(healthy[low:end], set()).add(number)
+
+    matcher()._database.scan(healthy, match_event_handler=hit)
+    signatures = load_packs().signatures
+    faults = sorted((one for one in signatures if one.fault_class is not FaultClass.BENIGN_NOISE), key=_weight)
+    wrong = {line: [faults[n].id for n in numbers if n < len(faults)] for line, numbers in stopped.items()}
+    assert {line: ids for line, ids in wrong.items() if ids} == {}
+
+
+def _weight(signature: Signature) -> int:
+    return -signature.precedence
