@@ -35,6 +35,7 @@ _DETERMINISTIC = {
 # What every rank would meet alike; met by the ranks of one node only, it is that node's.
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
 _BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
+_OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
 _ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 
@@ -82,7 +83,14 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     root = root_line(lines)
     if scene.finished and root.precedence < CERTAIN:
         return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
-    for rule in (_handed_over, _hung_until_the_limit, _again_and_again, _on_one_node_only, _blamed_by_others):
+    for rule in (
+        _handed_over,
+        _hung_until_the_limit,
+        _again_and_again,
+        _on_one_node_only,
+        _confirmed,
+        _blamed_by_others,
+    ):
         cause = rule(root, lines, scene)
         if cause is not None:
             return cause
@@ -174,6 +182,19 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     return _said(
         root, FaultClass.SOFTWARE_ENV, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.7, text, (node,) if node else ()
     )
+
+
+def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """A GPU fault that may be chance is none where a later line says that the node's GPUs are broken."""
+    if root.fault_class not in _OF_GPU or root.scope is Scope.NODE:
+        return None
+    later = [line for line in lines if line.fault_class in _OF_GPU and line.role is LineRole.CAUSE]
+    proof = min((line for line in later if line.remedy is Remedy.RESTART_EXCLUDING_NODE), key=_rank, default=None)
+    if proof is None:
+        return None
+    node = _node_of(proof, scene) or _node_of(root, scene)
+    text = f"{_what(root)}; then {_what(proof)}"
+    return _said(root, root.fault_class, Scope.NODE, proof.remedy, 0.8, text, (node,) if node is not None else ())
 
 
 def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 
 from schemas.facts import Evidence
-from schemas.vocabulary import FaultClass, Phase
+from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
 from streams.diagnose.reading import Piece
@@ -227,8 +227,9 @@ class Account:
 
 
 def _is_final(line: Line) -> bool:
-    """Whether the scheduler said that it ended the run: what tasks print while they are ended takes nothing back."""
-    return line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
+    """Whether steps after it take nothing back: the scheduler ended the run, or a device makes each step slow."""
+    slow = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
+    return slow or line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
 
 
 def _is_nan(fault: Fault | None) -> bool:

@@ -17,13 +17,14 @@ from streams.watch.compiled import database as kept_database
 from streams.watch.widened import widened
 
 # What stands before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and pdsh
-# (`node2: `), mpirun (`[1,0]<stdout>:`), Ray (`(Worker pid=3) `), containers (`stderr F `), a time, level and logger
-# (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `), and a program's own (`[Rank 3] `, `rank 3: `).
+# (`node2: `), mpirun (`[1,0]<stdout>:`), Ray and vLLM (`(Worker pid=3) `, `(EngineCore) `), containers (`stderr F `), a
+# time, level and logger (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `), and a program's own
+# (`[Rank 3] `, `rank 3: `).
 _LEVEL = "(?:ERROR|CRITICAL|FATAL)"
 _PREFIXES = (
     r"\[\d+,\d+\]<std(?:out|err)>: ?",
     r"\[[^\[\]]{1,80}\]:? ?",
-    r"\([A-Za-z_][^()]{0,80}pid=\d+[^()]{0,60}\) ?",
+    r"\([A-Za-z_][^()]{0,140}\) ?",
     r"\d+ ?[:|>] ",
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}(?:Z|[+-]\d\d:?\d\d)? ",
     r"\d\d:\d\d:\d\d(?:[.,]\d+)? ",

@@ -69,10 +69,25 @@ def test_a_node_s_kernel_log_explains_the_timeouts_of_the_job_s_output(tmp_path:
     assert found.steps.last_step == 80
 
 
+def test_a_gpu_fault_that_may_be_chance_is_the_node_s_where_its_gpus_are_gone_afterwards(tmp_path: Path) -> None:
+    chance, gone = "RuntimeError: CUDA error: unspecified launch failure", "RuntimeError: No CUDA GPUs are available"
+    assert said(tmp_path, job=lines(step(80), chance)).remedy is Remedy.RESTART
+    found = said(tmp_path, job=lines(step(80), f"node2: {chance}", f"node2: {gone}"))
+    assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
+    assert found.root is not None
+    assert chance in found.root.evidence.text
+
+
 def test_a_fault_that_training_outlived_is_none(tmp_path: Path) -> None:
     found = said(tmp_path, job=lines(step(80), OOM, step(81), step(82)))
     assert (found.remedy, found.root, found.outlived) == (Remedy.IGNORE, None, 1)
     assert said(tmp_path, job=lines(step(81), OOM, step(81))).remedy is Remedy.TERMINATE_NO_RETRY
+
+
+def test_steps_don_t_take_back_that_a_device_makes_them_slow(tmp_path: Path) -> None:
+    hot = "node2: dcgmi health: Detected clock throttling due to thermal violation in GPU 5."
+    found = said(tmp_path, job=lines(step(80), hot, step(81), step(82)))
+    assert (found.fault_class, found.nodes) == (FaultClass.STRAGGLER, ("node2",))
 
 
 def test_a_fault_in_one_file_that_training_in_another_outlived_is_none(tmp_path: Path) -> None:
