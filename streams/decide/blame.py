@@ -92,6 +92,18 @@ def blamed_node(line: Line, nodes: Sequence[str], places: Places) -> str | None:
     return None if node == line.evidence.node else node
 
 
+def voices_against(
+    lines: Sequence[Line], nodes: Sequence[str], places: Places
+) -> dict[str, set[tuple[str | None, int | None]]]:
+    """For each node that lines blame, who does so: a node and a rank."""
+    blaming: dict[str, set[tuple[str | None, int | None]]] = {}
+    for line in lines:
+        node = blamed_node(line, nodes, places)
+        if node is not None:
+            blaming.setdefault(node, set()).add((line.evidence.node, line.evidence.rank))
+    return blaming
+
+
 def silent_node(lines: Sequence[Line], nodes: Sequence[str]) -> str | None:
     """The only node that does not report that a collective timed out, where all others do."""
     late = [line for line in lines if line.fault_class is FaultClass.NCCL_TIMEOUT]

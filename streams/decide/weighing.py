@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
-from streams.decide.blame import Places, blamed_node, host_of, silent_node
+from streams.decide.blame import Places, host_of, silent_node, voices_against
 from streams.decide.state import Line
 
 TIER = 20
@@ -60,6 +60,8 @@ class Scene:
     """The program said that it is done before the first of the lines."""
     silent_ms: int | None = None
     """How long nothing was printed before the scheduler ended the run."""
+    silent_rank: int | None = None
+    """The rank that stopped printing before the others."""
     earlier: tuple[Earlier, ...] = ()
     places: Places = field(default_factory=Places)
     """Which nodes addresses and ranks mean."""
@@ -204,22 +206,23 @@ def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     """
     if root.fault_class not in _BETWEEN_RANKS or root.scope is Scope.NODE:
         return None
-    blaming: dict[str, set[tuple[str | None, int | None]]] = {}
-    for line in lines:
-        node = blamed_node(line, scene.nodes, scene.places)
-        if node is not None:
-            blaming.setdefault(node, set()).add((line.evidence.node, line.evidence.rank))
-    silent = silent_node(lines, scene.nodes)
-    if silent is not None:
-        blaming.setdefault(silent, set()).add((silent, None))
+    blaming = voices_against(lines, scene.nodes, scene.places)
+    silent, quiet = silent_node(lines, scene.nodes), scene.silent_rank
+    stopped = None if quiet is None else host_of(scene.places.ranks.get(quiet), scene.nodes)
+    for node in {silent, stopped} - {None}:
+        blaming.setdefault(str(node), set()).add((node, None))
+    if quiet is not None and not blaming:
+        text = f"{_what(root)}; rank {quiet} stopped printing before the others"
+        return _said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
     if len(blaming) != 1:
         return None
     [(node, others)] = blaming.items()
     why = "is silent where all others time out" if silent == node else "did not answer"
+    why = f"{why}, and whose rank {quiet} stopped printing before the others" if stopped == node else why
     if len(others) < REPORTERS:
         text = f"{_what(root)}; {node} {why}, which alone does not prove that it is broken"
         return _said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
-    text = f"{_what(root)}; {len(others - {(silent, None)})} others blame {node}, which {why}"
+    text = f"{_what(root)}; {len(others - {(node, None)})} others blame {node}, which {why}"
     return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
 
 

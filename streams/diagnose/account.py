@@ -17,6 +17,7 @@ from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
 from streams.diagnose.reading import Piece
+from streams.diagnose.voices import Voices
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
@@ -77,6 +78,7 @@ class Account:
     """When training last moved on; 0 if no line says when."""
     rates: dict[str, float] = field(default_factory=dict)
     """Seconds per item of each GPU or rank that works on its own."""
+    voices: Voices = field(default_factory=Voices)
     finished: bool = False
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
@@ -99,6 +101,7 @@ class Account:
         self._read += len(piece.data)
         line_no, counted = piece.line_no, 0
         last_step: Found | None = None
+        waited_at: int | None = None
         for found in matcher.scan(piece.data, self._tail):
             line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
             stamped = self._stamp(found.line)
@@ -106,6 +109,8 @@ class Account:
             self._now_ms = max(self._now_ms, stamped or 0)
             self._note(found, piece.offset + found.start, line_no, silent_ms)
             last_step = found if found.progress is not None else last_step
+            waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
+        self.voices.listen(piece.data, self._stamp, waited_at)
         if last_step is not None:
             after = piece.data[last_step.start : last_step.start + NEAR_BYTES]
             self._idle_since_ms = self._stamp(last_step.line) or first_stamp(after, self._stamp)
@@ -230,6 +235,10 @@ def _is_final(line: Line) -> bool:
     """Whether steps after it take nothing back: the scheduler ended the run, or a device makes each step slow."""
     slow = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
     return slow or line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
+
+
+def _is_waiting(found: Found) -> bool:
+    return found.fault is not None and found.fault.signature.fault_class is FaultClass.NCCL_TIMEOUT
 
 
 def _is_nan(fault: Fault | None) -> bool:

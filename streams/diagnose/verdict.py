@@ -76,10 +76,17 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
         finished=all(one.finished for one in sightings),
         silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
         earlier=tuple(one for account in accounts for one in account.earlier),
+        silent_rank=_silent_rank(accounts, sightings),
         places=places_of((text for account in accounts for text in account.places), [one.line for one in sightings]),
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
     return _with_cause(weigh(counting, scene), [one.line for one in sightings], steps, len(accounts), outlived)
+
+
+def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
+    """The rank that stopped printing before the others, where one file has them all."""
+    complaining = {one.line.evidence.rank for one in sightings if one.line.evidence.rank is not None}
+    return next((rank for one in accounts if (rank := one.voices.silent(complaining)) is not None), None)
 
 
 def _by_limit(line: Line) -> bool:

@@ -84,6 +84,22 @@ def test_a_fault_that_training_outlived_is_none(tmp_path: Path) -> None:
     assert said(tmp_path, job=lines(step(81), OOM, step(81))).remedy is Remedy.TERMINATE_NO_RETRY
 
 
+def test_the_rank_that_stopped_printing_before_the_others_is_told(tmp_path: Path) -> None:
+    def heard(*until: int) -> str:
+        printed = [
+            f"[rank{rank}]: 2026-08-01 10:{minute:02d}:00 forward"
+            for minute in range(10)
+            for rank in range(4)
+            if minute < until[rank]
+        ]
+        late = [f"[rank{rank}]: 2026-08-01 10:20:00 {timeout(3)}" for rank in (0, 1, 2)]
+        return lines(*printed, *late)
+
+    assert "rank 3 stopped printing before the others" in said(tmp_path, job=heard(10, 10, 10, 4)).explanation
+    assert "stopped printing" not in said(tmp_path, job=heard(10, 10, 10, 10)).explanation
+    assert "stopped printing" not in said(tmp_path, job=heard(10, 4, 10, 4)).explanation
+
+
 def test_steps_don_t_take_back_that_a_device_makes_them_slow(tmp_path: Path) -> None:
     hot = "node2: dcgmi health: Detected clock throttling due to thermal violation in GPU 5."
     found = said(tmp_path, job=lines(step(80), hot, step(81), step(82)))

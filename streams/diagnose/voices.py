@@ -1,0 +1,48 @@
+"""Which rank stopped printing before the others did, where all ranks print into one file.
+
+Lines are looked at in samples, the end of each block: enough to know within a block when a rank was last heard, and
+cheap on files of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from streams.watch.origin import origin_among
+
+SAMPLE_BYTES, LAST_BYTES = 16_384, 262_144
+MOST_RANKS = 65_536
+LEAST_RANKS = 3
+LEAST_SILENCE_MS = 60_000
+"""One rank must have been silent for so long while all others printed; their own last lines lie closer together."""
+
+
+@dataclass
+class Voices:
+    """When each rank was last heard before the first of them complained."""
+
+    heard_ms: dict[int, int] = field(default_factory=dict)
+    _closed: bool = False
+
+    def listen(self, data: bytes, stamp: Callable[[bytes], int | None], complained_at: int | None) -> None:
+        """Take a sample of the next block; `complained_at`: where in it the first rank said that it waited in vain."""
+        if self._closed:
+            return
+        self._closed = complained_at is not None
+        sample = data[-SAMPLE_BYTES:] if complained_at is None else data[:complained_at][-LAST_BYTES:]
+        now_ms: int | None = None
+        for line in sample.splitlines():
+            now_ms = stamp(line) or now_ms
+            rank = origin_among(line, {}).rank
+            if rank is not None and now_ms is not None and len(self.heard_ms) < MOST_RANKS:
+                self.heard_ms[rank] = now_ms
+
+    def silent(self, complaining: Collection[int]) -> int | None:
+        """The only rank that stopped long before all others, unless it complained itself."""
+        if len(self.heard_ms) < LEAST_RANKS or not self._closed:
+            return None
+        (first_ms, rank), (next_ms, _), *rest = sorted((ms, rank) for rank, ms in self.heard_ms.items())
+        gap_ms = next_ms - first_ms
+        close = rest[-1][0] - next_ms <= gap_ms // 2
+        return rank if gap_ms >= LEAST_SILENCE_MS and close and rank not in complaining else None
