@@ -6,16 +6,20 @@ cheap on files of any size.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from streams.watch.origin import origin_among
+from streams.watch.neighbours import last_stamp
 
-SAMPLE_BYTES, LAST_BYTES = 16_384, 262_144
+SAMPLE_BYTES, LAST_BYTES = 8_192, 262_144
 MOST_RANKS = 65_536
 LEAST_RANKS = 3
 LEAST_SILENCE_MS = 60_000
 """One rank must have been silent for so long while all others printed; their own last lines lie closer together."""
+
+# As torchrun and its kin, srun -l and mpirun put it before a line.
+_RANKS = re.compile(rb"(?m)^(?:\[(?:rank|default)(\d{1,6})\]|\s{0,4}(\d{1,6}): |\[\d{1,6},(\d{1,6})\]<std)")
 
 
 @dataclass
@@ -30,13 +34,18 @@ class Voices:
         if self._closed:
             return
         self._closed = complained_at is not None
-        sample = data[-SAMPLE_BYTES:] if complained_at is None else data[:complained_at][-LAST_BYTES:]
-        now_ms: int | None = None
-        for line in sample.splitlines():
-            now_ms = stamp(line) or now_ms
-            rank = origin_among(line, {}).rank
-            if rank is not None and now_ms is not None and len(self.heard_ms) < MOST_RANKS:
-                self.heard_ms[rank] = now_ms
+        if complained_at is None:
+            sample = data[-SAMPLE_BYTES:]
+            self._hear(sample[sample.find(b"\n") + 1 :], stamp)
+            return
+        for line in data[max(0, complained_at - LAST_BYTES) : complained_at].splitlines()[1:]:
+            self._hear(line, stamp)
+
+    def _hear(self, piece: bytes, stamp: Callable[[bytes], int | None]) -> None:
+        ranks = {int(next(filter(None, groups))) for groups in _RANKS.findall(piece)}
+        now_ms = last_stamp(piece, stamp) if ranks else None
+        if now_ms is not None and len(self.heard_ms) < MOST_RANKS:
+            self.heard_ms.update(dict.fromkeys(ranks, now_ms))
 
     def silent(self, complaining: Collection[int]) -> int | None:
         """The only rank that stopped long before all others, unless it complained itself."""

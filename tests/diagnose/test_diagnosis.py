@@ -98,6 +98,7 @@ def test_the_rank_that_stopped_printing_before_the_others_is_told(tmp_path: Path
     assert "rank 3 stopped printing before the others" in said(tmp_path, job=heard(10, 10, 10, 4)).explanation
     assert "stopped printing" not in said(tmp_path, job=heard(10, 10, 10, 10)).explanation
     assert "stopped printing" not in said(tmp_path, job=heard(10, 4, 10, 4)).explanation
+    assert "stopped printing" not in said(tmp_path, job=heard(10, 4, 10, 10)).explanation
 
 
 def test_steps_don_t_take_back_that_a_device_makes_them_slow(tmp_path: Path) -> None:
