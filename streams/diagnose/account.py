@@ -31,6 +31,8 @@ UNKNOWN = "(unknown)"
 MOST_OF_ORIGIN = 8
 _CANCELLED = " CANCELLED AT "
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
+_SKIPPED = re.compile(rb"number of skipped iterations: +[1-9]")
+_LOSS = re.compile(rb"loss: +\d")
 MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
@@ -157,7 +159,7 @@ class Account:
 
     def _note(self, found: Found, offset: int, line_no: int, silent_ms: int | None) -> None:
         if found.progress is not None:
-            self._moved(found.progress, finite=not _is_nan(found.fault))
+            self._moved(found.progress, finite=not _is_nan(found.fault) and not _is_skipped(found.line))
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
@@ -239,6 +241,11 @@ def _is_final(line: Line) -> bool:
 
 def _is_waiting(found: Found) -> bool:
     return found.fault is not None and found.fault.signature.fault_class is FaultClass.NCCL_TIMEOUT
+
+
+def _is_skipped(line: bytes) -> bool:
+    """Whether nothing was learned in the step, or in all that the line tells together: then it has no loss."""
+    return _SKIPPED.search(line) is not None and _LOSS.search(line) is None
 
 
 def _is_nan(fault: Fault | None) -> bool:

@@ -101,6 +101,19 @@ def test_the_rank_that_stopped_printing_before_the_others_is_told(tmp_path: Path
     assert "stopped printing" not in said(tmp_path, job=heard(10, 4, 10, 10)).explanation
 
 
+def test_a_step_that_was_skipped_is_no_way_out_of_lost_numbers(tmp_path: Path) -> None:
+    def iteration(number: int, loss: str, skipped: int) -> str:
+        return (
+            f" iteration     {number}/    8000 | consumed samples: 232512 | elapsed time per iteration (ms): 6956.6 |"
+            f"{loss} loss scale: 1.0 | number of skipped iterations:   {skipped} |"
+        )
+
+    lost, skipped = iteration(7, " lm loss: NAN |", 0), iteration(8, "", 1)
+    assert said(tmp_path, job=lines(lost, skipped)).fault_class is FaultClass.NUMERIC_NAN
+    healed = iteration(9, " lm loss: 2.1E+00 |", 1)
+    assert said(tmp_path, job=lines(lost, skipped, healed)).remedy is Remedy.IGNORE
+
+
 def test_steps_don_t_take_back_that_a_device_makes_them_slow(tmp_path: Path) -> None:
     hot = "node2: dcgmi health: Detected clock throttling due to thermal violation in GPU 5."
     found = said(tmp_path, job=lines(step(80), hot, step(81), step(82)))
