@@ -29,6 +29,8 @@ from streams.watch.surroundings import tail_of
 UNKNOWN = "(unknown)"
 """The general format of the pack beside this module: it counts only where no known one does."""
 MOST_OF_ORIGIN = 8
+STEP_INTERVAL_MS = 6_000
+"""Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
 _SKIPPED = re.compile(rb"number of skipped iterations: +[1-9]")
@@ -40,6 +42,7 @@ NODES_BYTES = 1 << 20
 # Lines that may say which node an address or a rank means.
 _PLACE = re.compile(
     rb"NCCL INFO .{0,160}(?:Using|OOB|nranks)|\d\.\d{1,3}\.\d{1,3}\.\d|\brank=?[ ]?\d+, node\b|global_rank="
+    rb"|srun: error: \S{1,63}: tasks? \d"
 )
 MOST_PLACES, PLACE_BYTES = 4096, 400
 # The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
@@ -104,7 +107,7 @@ class Account:
         line_no, counted = piece.line_no, 0
         last_step: Found | None = None
         waited_at: int | None = None
-        for found in matcher.scan(piece.data, self._tail):
+        for found in matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS):
             line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
@@ -141,12 +144,12 @@ class Account:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
 
     def _silence(self, found: Found, stamped: int | None, data: bytes) -> int | None:
-        """How long nothing was printed before the scheduler ended the run."""
+        """How long no step, or nothing at all, was printed before the scheduler ended the run."""
         ended = found.fault is not None and found.fault.signature.fault_class is FaultClass.SCHEDULER_TIMEOUT
         if not ended or stamped is None:
             return None
         before = self._tail + data[max(0, found.start - NEAR_BYTES) : found.start]
-        last_ms = last_stamp(before, self._stamp) or self._now_ms
+        last_ms = self.advanced_ms or last_stamp(before, self._stamp) or self._now_ms
         return stamped - last_ms if last_ms else None
 
     def _name(self, line: bytes) -> None:

@@ -1,15 +1,35 @@
-"""Reads files of any size, or standard input, in blocks of whole lines."""
+"""Reads files of any size, compressed or not, or standard input, in blocks of whole lines."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import re
 import sys
+import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 BLOCK_BYTES = 1 << 20
 STANDARD_INPUT = "-"
+# How compressed data begins, whatever the file is called.
+_PACKED: tuple[tuple[re.Pattern[bytes], Callable[[BinaryIO], object]], ...] = (
+    (re.compile(rb"\x1f\x8b\x08"), lambda file: gzip.GzipFile(fileobj=file, mode="rb")),
+    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2File),
+    (re.compile(rb"\xfd7zXZ\x00"), lzma.LZMAFile),
+)
+MAGIC_BYTES = 10
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_HOLE = re.compile(rb"\x00{8,}")
+"""What a file has where nothing was written, such as a log that was truncated under its writer."""
+_CONTROL = re.compile(rb"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+MOST_CONTROL = 0.05
+"""Text has hardly any of these; random bytes have a tenth."""
 
 Progress = Callable[[str, int, int], None]
 """Told the file's name, the bytes read of it, and its size (0: unknown)."""
@@ -17,6 +37,10 @@ Progress = Callable[[str, int, int], None]
 
 class Unreadable(Exception):
     """A file that can't be read; the message names it and says why."""
+
+
+class NothingRead(Unreadable):
+    """There is nothing to read in it: it is empty, or no text."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +53,49 @@ class Piece:
 
 
 def pieces(name: str, told: Progress) -> Iterator[Piece]:
-    """Give a file's lines, piece by piece. A line longer than a block is cut. Raises Unreadable."""
-    try:
-        if name == STANDARD_INPUT:
-            yield from _cut(sys.stdin.buffer, lambda read: told("standard input", read, 0))
+    """Give a file's lines, piece by piece. A line longer than a block is cut. Raises Unreadable.
+
+    Of a file that is empty or no text, what there is; for a pipe, which can't be looked at before, NothingRead.
+    """
+    with _opened(name, told) as reading:
+        cut = _cut(reading.file, reading.told)
+        first = next(cut, None)
+        if _is_pipe(name) and (first is None or _is_binary(first.data)):
+            raise NothingRead(_nothing_read(name, "empty" if first is None else "binary"))
+        if first is not None:
+            yield first
+            yield from cut
+
+
+def samples(name: str, told: Progress, head: int, tail: int) -> Iterator[Piece]:
+    """Give the lines of the file's first `head` and last `tail` bytes only, or all of a small one. Raises Unreadable."""
+    with _opened(name, told) as reading:
+        if reading.size > head + tail and not reading.packed:
+            yield from _until(_cut(reading.file, reading.told), head)
+            start = reading.file.seek(reading.size - tail)
+            start += len(reading.file.readline(BLOCK_BYTES))
+            yield from _cut(reading.file, reading.told, start)
             return
-        path = Path(name)
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            yield from _cut(file, lambda read: told(name, read, size))
-    except OSError as error:
-        raise Unreadable(f"{name} can't be read: {error.strerror or error}; give files of a job's output") from error
+        cut = _cut(reading.file, reading.told)
+        yield from _until(cut, head)
+        last: deque[Piece] = deque()
+        held = 0
+        for piece in cut:
+            last.append(piece)
+            held += len(piece.data)
+            while held - len(last[0].data) >= tail:
+                held -= len(last.popleft().data)
+        yield from last
+
+
+def nothing_in(name: str) -> str | None:
+    """Why nothing can be read from a file, as a sentence; None where something can, or for a pipe. Raises Unreadable."""
+    if _is_pipe(name):
+        return None
+    for piece in pieces(name, lambda _name, _read, _size: None):
+        if _HOLE.sub(b"", piece.data):
+            return _nothing_read(name, "binary") if _is_binary(piece.data) else None
+    return _nothing_read(name, "empty")
 
 
 def written_ms(name: str) -> int | None:
@@ -47,8 +103,85 @@ def written_ms(name: str) -> int | None:
     return None if name == STANDARD_INPUT else Path(name).stat().st_mtime_ns // 1_000_000
 
 
-def _cut(file: BinaryIO, told: Callable[[int], None]) -> Iterator[Piece]:
-    rest, offset, line_no = b"", 0, 1
+def _is_pipe(name: str) -> bool:
+    return name == STANDARD_INPUT or Path(name).is_fifo()
+
+
+def _nothing_read(name: str, what: str) -> str:
+    return f"nothing was read from {'standard input' if name == STANDARD_INPUT else name}: it is {what}"
+
+
+def _is_binary(data: bytes) -> bool:
+    text = _HOLE.sub(b"", data)
+    return len(_CONTROL.findall(text)) > MOST_CONTROL * len(text)
+
+
+class _Begun:
+    """A file of which some bytes were read already; counts what is read, for the progress."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self._head, self._file, self.count = head, file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data, self._head = self._head[:size], self._head[size:]
+        if len(data) < size:
+            data += self._file.read(size - len(data))
+        self.count += len(data)
+        return data
+
+
+@dataclass(frozen=True)
+class _Reading:
+    file: BinaryIO
+    size: int
+    packed: bool
+    told: Callable[[int], None]
+
+
+@contextmanager
+def _opened(name: str, told: Progress) -> Iterator[_Reading]:
+    """Open a file, through its decompression; whatever goes wrong while it is read becomes Unreadable."""
+    shown = "standard input" if name == STANDARD_INPUT else name
+    try:
+        if name == STANDARD_INPUT:
+            yield _unpacked(shown, sys.stdin.buffer, 0, told)
+            return
+        size = Path(name).stat().st_size
+        with Path(name).open("rb") as file:
+            yield _unpacked(shown, file, size, told)
+    except EOFError as error:
+        hint = f"decompress what there is and give it on standard input: zcat {name} | recovery diagnose -"
+        raise Unreadable(f"{shown} can't be read to its end: its compressed data is cut off; {hint}") from error
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise Unreadable(f"{shown} can't be read: its compressed data is damaged ({error})") from error
+    except OSError as error:
+        raise Unreadable(f"{shown} can't be read: {error.strerror or error}; give files of a job's output") from error
+
+
+def _unpacked(shown: str, file: BinaryIO, size: int, told: Progress) -> _Reading:
+    head = file.read(MAGIC_BYTES)
+    if head.startswith(_ZSTD):
+        raise Unreadable(f"{shown} is compressed with zstd; decompress it first: zstd -dc {shown} | recovery diagnose -")
+    begun = _Begun(head, file)
+    for magic, opened in _PACKED:
+        if magic.match(head):
+            unpacked = cast(BinaryIO, opened(cast(BinaryIO, begun)))
+            return _Reading(unpacked, size, True, lambda _read: told(shown, begun.count, size))
+    if size:
+        file.seek(0)
+        return _Reading(file, size, False, lambda read: told(shown, read, size))
+    return _Reading(cast(BinaryIO, begun), 0, False, lambda read: told(shown, read, 0))
+
+
+def _until(cut: Iterator[Piece], end: int) -> Iterator[Piece]:
+    for piece in cut:
+        yield piece
+        if piece.offset + len(piece.data) >= end:
+            return
+
+
+def _cut(file: BinaryIO, told: Callable[[int], None], offset: int = 0) -> Iterator[Piece]:
+    rest, line_no = b"", 1
     while True:
         more = file.read(BLOCK_BYTES)
         data = rest + more

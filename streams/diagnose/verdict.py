@@ -69,6 +69,8 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     outlived = sum(account.outlived for account in accounts)
     if not sightings:
         return _without_lines(accounts, steps, outlived)
+    if _ended_well(accounts, sightings):
+        return _beside_the_run(sightings, steps, len(accounts), outlived)
     nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes.values()))
     scene = Scene(
         nodes=nodes,
@@ -87,6 +89,22 @@ def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> 
     """The rank that stopped printing before the others, where one file has them all."""
     complaining = {one.line.evidence.rank for one in sightings if one.line.evidence.rank is not None}
     return next((rank for one in accounts if (rank := one.voices.silent(complaining)) is not None), None)
+
+
+def _ended_well(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> bool:
+    """Whether a program said that it was done, and only files without any step, those of nodes, show faults."""
+    programs = [account for account in accounts if account.last_step is not None or account.finished]
+    names = {account.name for account in programs}
+    return any(one.finished for one in programs) and all(one.line.evidence.file not in names for one in sightings)
+
+
+def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, outlived: int) -> Diagnosis:
+    line = sightings[0].line
+    node = f" on {line.evidence.node}" if line.evidence.node is not None else ""
+    text = f"The program said that it was done. Beside it, {line.detail or line.signature}{node} was reported"
+    text += f" ({line.evidence.file}:{line.evidence.line_no}), which is no failure of this run; the node wants a look."
+    said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
+    return Diagnosis(*said, (), None, (), text, 0.8, steps, files, outlived)
 
 
 def _by_limit(line: Line) -> bool:
