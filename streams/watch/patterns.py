@@ -21,29 +21,31 @@ from streams.watch.widened import widened
 # time, level and logger (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `), and a program's own
 # (`[Rank 3] `, `rank 3: `).
 _LEVEL = "(?:ERROR|CRITICAL|FATAL)"
+# RE2 is linear whatever the bounds, and takes less memory without them.
 _PREFIXES = (
-    r"\[\d+,\d+\]<std(?:out|err)>: ?",
-    r"\[[^\[\]]{1,80}\]:? ?",
-    r"\([A-Za-z_][^()]{0,140}\) ?",
+    r"\[\d+,[\w,:-]+\]<std(?:out|err)>: ?",
+    r"\[[^\[\]]+\]:? ?",
+    r"\([A-Za-z_][^()]*\) ?",
     r"\d+ ?[:|>] ",
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,10}(?:Z|[+-]\d\d:?\d\d)? ",
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]*(?:Z|[+-]\d\d:?\d\d)? ",
     r"\d\d:\d\d:\d\d(?:[.,]\d+)? ",
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ ",
     r"std(?:out|err) [FP] ",
     rf"{_LEVEL}(?: \d\d-\d\d \d\d:\d\d:\d\d)? ",
-    rf"{_LEVEL}:[\w.]{{0,80}}:? ?",
-    rf"(?:- )?(?:[\w.]{{1,80}} )?- {_LEVEL} - ",
+    rf"{_LEVEL}:[\w.]*:? ?",
+    rf"(?:- )?(?:[\w.]+ )?- {_LEVEL} - ",
     r"[EF]\d{3,4} [\d:.]+ +(?:\d+ +)?[\w./-]+:\d+\] ",
     r"E +",
     r" what\(\): +",
     r"what\(\): +",
     r"(?i:rank|worker|task|node|process)[ -]\d+ ?[:|] ",
-    r"[A-Za-z][\w./-]{0,62}(?:\[\d+\])?(?: rank \d+)?(?:: | \| |> )",
+    r"[A-Za-z][\w./-]*(?:\[\d+\])?(?: rank \d+)?(?:: | +\| ?|> )",
+    r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?: ",
     r"[|>] ",
     r"\[\d{1,3}(?:;\d+)*m ?",
     r"\{[^{}]*\"(?:msg|message|log|event|error|exception)\": ?\"",
 )
-LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)}){{0,6}}"
+LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE
