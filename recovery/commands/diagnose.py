@@ -3,13 +3,17 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from recovery.commands.common import TOOLS, fail, settings_of
 
+EXIT_NOTHING_READ = 1
 SHOW_EVERY_S = 0.2
+TELL_EVERY_S = 10.0
+"""On a terminal one line is written over a few times a second; elsewhere each takes a new line."""
 
 
 def register(app: typer.Typer) -> None:
@@ -24,17 +28,23 @@ def diagnose(
 ) -> None:
     """Say what happened to a run, where, and what to do, from its logs and its nodes' kernel logs.
 
-    Needs neither a cluster nor Kafka. Exits with 0 whenever a diagnosis was made, also when nothing is wrong.
+    Needs neither a cluster nor Kafka. Reads files that gzip, bzip2 or xz compressed, too. Exits with 0 whenever a
+    diagnosis was made, also when nothing is wrong, and with 1 where there was nothing to read.
     """
     from streams.diagnose.matching import general_matcher
-    from streams.diagnose.reading import Unreadable
+    from streams.diagnose.reading import NothingRead, Unreadable
     from streams.diagnose.report import diagnosis_json, diagnosis_text
     from streams.diagnose.verdict import diagnose as run
     from streams.watch.packs import BadPack
 
     shown = Shown()
     try:
-        said = run(files, general_matcher(settings_of(ctx).watch.packs), int(time.time() * 1000), shown.read)
+        names = readable(files)
+        said = run(names, general_matcher(settings_of(ctx).watch.packs), int(time.time() * 1000), shown.read)
+    except NothingRead as error:
+        shown.clear()
+        typer.echo(f"error: {error}; no diagnosis was made", err=True)
+        raise typer.Exit(EXIT_NOTHING_READ) from error
     except (Unreadable, BadPack) as error:
         shown.clear()
         fail(str(error))
@@ -45,22 +55,39 @@ def diagnose(
         typer.echo("\n".join(diagnosis_text(said)))
 
 
+def readable(names: Sequence[str]) -> list[str]:
+    """Those of the files that hold text; tells of each other one. Raises NothingRead where none is left, Unreadable."""
+    from streams.diagnose.reading import NothingRead, nothing_in
+
+    reasons = {name: nothing_in(name) for name in names}
+    kept = [name for name, reason in reasons.items() if reason is None]
+    told = [reason for reason in reasons.values() if reason is not None]
+    if not kept:
+        raise NothingRead("; ".join(told))
+    for reason in told:
+        typer.echo(f"warning: {reason}", err=True)
+    return kept
+
+
 class Shown:
-    """How far reading came, on a terminal; nothing elsewhere."""
+    """How far reading came: on a terminal in one line, elsewhere a line now and then."""
 
     def __init__(self, every_s: float = SHOW_EVERY_S) -> None:
-        self._every_s = every_s
         self._on = sys.stderr.isatty()
+        self._every_s = every_s if self._on else max(every_s, TELL_EVERY_S)
         self._last = time.monotonic()
         self._width = 0
 
     def read(self, name: str, read: int, size: int) -> None:
-        """Show it, a few times a second."""
+        """Show it, unless it was shown just before."""
         now = time.monotonic()
-        if not self._on or now - self._last < self._every_s:
+        if now - self._last < self._every_s:
             return
         self._last = now
         text = f"reading {name}: {read >> 20} MB" + (f" of {size >> 20}" if size else "")
+        if not self._on:
+            typer.echo(text, err=True)
+            return
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)

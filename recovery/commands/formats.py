@@ -10,9 +10,8 @@ from recovery.commands.common import TOOLS, Sections, fail, settings_of
 
 def register(app: typer.Typer) -> None:
     """Add the group `formats`."""
-    group = typer.Typer(
-        cls=Sections, no_args_is_help=True, rich_markup_mode=None, help="How training steps and checkpoints are read."
-    )
+    text = "How training steps and checkpoints are read. How to write a format of your own: docs/packs.md."
+    group = typer.Typer(cls=Sections, no_args_is_help=True, rich_markup_mode=None, help=text)
     group.command("detect")(detect)
     app.add_typer(group, name="formats", rich_help_panel=TOOLS)
 
@@ -22,17 +21,24 @@ def detect(
     file: Annotated[str, typer.Argument(help="A run's log; - for standard input.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say which framework's lines a log has, and what was read; for an unknown one, propose a format."""
-    from recovery.commands.diagnose import Shown
+    """Say which framework's lines a log has, and what was read; for an unknown one, propose a format.
+
+    Of a large file only the beginning and the end are read. Exits with 1 where there was nothing to read.
+    """
+    from recovery.commands.diagnose import EXIT_NOTHING_READ, Shown, readable
     from streams.diagnose.formats import detect as run
     from streams.diagnose.matching import known_formats
-    from streams.diagnose.reading import Unreadable
+    from streams.diagnose.reading import NothingRead, Unreadable
     from streams.diagnose.report import detected_json, detected_text
     from streams.watch.packs import BadPack
 
     shown = Shown()
     try:
-        said = run(file, *known_formats(settings_of(ctx).watch.packs), shown.read)
+        said = run(readable([file])[0], *known_formats(settings_of(ctx).watch.packs), shown.read)
+    except NothingRead as error:
+        shown.clear()
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_NOTHING_READ) from error
     except (Unreadable, BadPack) as error:
         shown.clear()
         fail(str(error))

@@ -59,16 +59,16 @@ def pieces(name: str, told: Progress) -> Iterator[Piece]:
     """
     with _opened(name, told) as reading:
         cut = _cut(reading.file, reading.told)
-        first = next(cut, None)
-        if _is_pipe(name) and (first is None or _is_binary(first.data)):
-            raise NothingRead(_nothing_read(name, "empty" if first is None else "binary"))
-        if first is not None:
+        if _is_pipe(name):
+            first = next((piece for piece in cut if _HOLE.sub(b"", piece.data)), None)
+            if first is None or _is_binary(first.data):
+                raise NothingRead(_nothing_read(name, "empty" if first is None else "binary"))
             yield first
-            yield from cut
+        yield from cut
 
 
 def samples(name: str, told: Progress, head: int, tail: int) -> Iterator[Piece]:
-    """Give the lines of the file's first `head` and last `tail` bytes only, or all of a small one. Raises Unreadable."""
+    """Give the lines of the file's first `head` and last `tail` bytes, or all of a small one. Raises Unreadable."""
     with _opened(name, told) as reading:
         if reading.size > head + tail and not reading.packed:
             yield from _until(_cut(reading.file, reading.told), head)
@@ -89,7 +89,7 @@ def samples(name: str, told: Progress, head: int, tail: int) -> Iterator[Piece]:
 
 
 def nothing_in(name: str) -> str | None:
-    """Why nothing can be read from a file, as a sentence; None where something can, or for a pipe. Raises Unreadable."""
+    """Say why nothing can be read from a file; None where something can, and for a pipe. Raises Unreadable."""
     if _is_pipe(name):
         return None
     for piece in pieces(name, lambda _name, _read, _size: None):
@@ -161,7 +161,7 @@ def _opened(name: str, told: Progress) -> Iterator[_Reading]:
 def _unpacked(shown: str, file: BinaryIO, size: int, told: Progress) -> _Reading:
     head = file.read(MAGIC_BYTES)
     if head.startswith(_ZSTD):
-        raise Unreadable(f"{shown} is compressed with zstd; decompress it first: zstd -dc {shown} | recovery diagnose -")
+        raise Unreadable(f"{shown} is compressed with zstd; decompress it: zstd -dc {shown} | recovery diagnose -")
     begun = _Begun(head, file)
     for magic, opened in _PACKED:
         if magic.match(head):

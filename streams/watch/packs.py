@@ -7,31 +7,28 @@ not; they are tried when the pack is loaded, so that a pack which does not do wh
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
-from streams.watch.patterns import BadPattern, Pattern, compile_pattern
+from streams.watch.pack_entry import BadPack, PackEntry, tables
+from streams.watch.patterns import Pattern
+
+__all__ = ["BadPack", "Format", "FormatPart", "Packs", "PhaseSign", "Signature", "load_packs", "read_pack"]
 
 SIGNATURE_KEYS = {
     *("id", "pattern", "at_start", "unless", "class", "scope", "remedy", "role", "precedence", "detail"),
-    *("context", "unless_context", "unless_after", "loud"),
+    *("context", "unless_context", "unless_after", "loud", "examples"),
 }
-PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase"}
+PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase", "examples"}
 FORMAT_KEYS = {
     *("framework", "step", "saved", "loaded", "mark", "loss"),
     *("step_examples", "saved_examples", "loaded_examples", "mark_examples"),
 }
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
-COMMON_KEYS = {"examples", "counter_examples", "source"}
-
-
-class BadPack(ValueError):
-    """A pack that can't be used; the message names the file, the entry, the reason and the way out."""
+COMMON_KEYS = {"counter_examples", "source"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Signature:
     counter_examples: tuple[str, ...]
     source: str
     place: str
-    """File and entry, for messages."""
+    """File, line and entry, for messages."""
     context: Pattern | None = None
     """What must stand in the lines just before, such as a frame of a traceback; its groups count, too."""
     unless_context: Pattern | None = None
@@ -73,7 +70,7 @@ class PhaseSign:
     counter_examples: tuple[str, ...]
     source: str
     place: str
-    """File and entry, for messages."""
+    """File, line and entry, for messages."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class Format:
     counter_examples: tuple[str, ...]
     source: str
     place: str
-    """File and entry, for messages."""
+    """File, line and entry, for messages."""
     mark: FormatPart | None = None
     """Lines by which the framework is known although they carry no step."""
 
@@ -111,67 +108,103 @@ class Packs:
     signatures: tuple[Signature, ...]
     formats: tuple[Format, ...]
     phases: tuple[PhaseSign, ...] = ()
+    files: tuple[tuple[str, int], ...] = ()
+    """Each file that was read, and how many entries it has."""
+    replaced: tuple[tuple[str, str], ...] = ()
+    """Places of the entries that took another's place, and of those they replaced."""
+
+
+_Any = Signature | Format | PhaseSign
+_Key = tuple[str, str]
+"""What kind of entry it is, and what it is called."""
 
 
 def load_packs(folders: tuple[Path, ...] = ()) -> Packs:
     """Read the shipped packs, then those of the given folders (or a single file). Raises BadPack.
 
-    A later signature or phase with a known id, or a later format of a known framework, replaces the earlier one.
+    An entry replaces that of the same id (of a format: the same framework) in a folder before it; in one folder an id
+    may stand only once.
     """
-    signatures: dict[str, Signature] = {}
-    formats: dict[str, Format] = {}
-    phases: dict[str, PhaseSign] = {}
-    for name, document in _documents(folders):
-        unknown = document.keys() - {"signature", "format", "phase"}
-        if unknown:
-            raise BadPack(f"{name}: there is no table {min(unknown)!r}; allowed: [[signature]], [[format]], [[phase]]")
-        for entry in document.get("signature", []):
-            signature = _signature(name, entry)
-            signatures[signature.id] = signature
-        for entry in document.get("format", []):
-            known = _format(name, entry)
-            formats[known.framework] = known
-        for entry in document.get("phase", []):
-            sign = _phase(name, entry)
-            phases[sign.id] = sign
-    return Packs(tuple(signatures.values()), tuple(formats.values()), tuple(phases.values()))
+    known: dict[_Key, _Any] = {}
+    read: list[tuple[str, int]] = []
+    replaced: list[tuple[str, str]] = []
+    for folder in (Path(str(files("streams.watch"))) / "packs", *folders):
+        own: dict[_Key, _Any] = {}
+        for path in _files(folder):
+            entries = list(_entries(str(path), _text(path)))
+            read.append((str(path), len(entries)))
+            _add(own, entries)
+        replaced += [(entry.place, known[key].place) for key, entry in own.items() if key in known]
+        known |= own
+    return _packs(known, tuple(read), tuple(replaced))
 
 
-def _documents(folders: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    shipped = Path(str(files("streams.watch"))) / "packs"
-    for folder in (shipped, *folders):
-        if folder.suffix != ".toml" and not folder.is_dir():
-            raise BadPack(f"watch.packs names {folder}, which is no folder; create it or leave it out")
-        for path in [folder] if folder.suffix == ".toml" else sorted(folder.glob("*.toml")):
-            try:
-                yield str(path), tomllib.loads(path.read_text(encoding="utf-8"))
-            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-                raise BadPack(f"{path} can't be read as TOML: {error}") from error
+def read_pack(name: str, text: str) -> Packs:
+    """Read one pack from its text; `name` stands in messages for its file. Raises BadPack."""
+    own: dict[_Key, _Any] = {}
+    _add(own, list(_entries(name, text)))
+    return _packs(own, ((name, len(own)),), ())
 
 
-def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
-    read = _Entry(file, f"signature {entry.get('id', '(without id)')}", entry, SIGNATURE_KEYS | COMMON_KEYS)
-    at_start = read.flag("at_start")
-    pattern = read.pattern("pattern", at_start=at_start)
-    precedence = entry.get("precedence", 50)
-    if not isinstance(precedence, int) or not 0 <= precedence <= 100:
-        raise read.bad(f"precedence must be a whole number from 0 to 100, not {precedence!r}")
+def _packs(known: dict[_Key, _Any], read: tuple[tuple[str, int], ...], replaced: tuple[tuple[str, str], ...]) -> Packs:
+    return Packs(
+        tuple(entry for entry in known.values() if isinstance(entry, Signature)),
+        tuple(entry for entry in known.values() if isinstance(entry, Format)),
+        tuple(entry for entry in known.values() if isinstance(entry, PhaseSign)),
+        read,
+        replaced,
+    )
+
+
+def _add(own: dict[_Key, _Any], entries: list[tuple[_Key, _Any]]) -> None:
+    for key, entry in entries:
+        if key in own:
+            raise BadPack(f"{entry.place} stands already at {own[key].place}; rename one of the two, or take it out")
+        own[key] = entry
+
+
+def _files(folder: Path) -> list[Path]:
+    if folder.suffix == ".toml" and not folder.is_dir():
+        return [folder]
+    if not folder.is_dir():
+        raise BadPack(f"watch.packs names {folder}, which is no folder; create it or leave it out")
+    return sorted(folder.glob("*.toml"))
+
+
+def _text(path: Path) -> str:
     try:
-        fault_class = FaultClass(read.text("class"))
-        scope = Scope(read.text("scope"))
-        remedy = Remedy(read.text("remedy"))
-        role = LineRole(read.text("role"))
-    except ValueError as error:
-        raise read.bad(f"{error}: see the vocabularies in docs/glossary.md") from error
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadPack(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadPack(f"{path} can't be read: it is no text in UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def _entries(name: str, text: str) -> Iterator[tuple[_Key, _Any]]:
+    for kind, read in tables(name, text, ("signature", "format", "phase")):
+        if kind == "signature":
+            signature = _signature(read)
+            yield (kind, signature.id), signature
+        elif kind == "format":
+            known = _format(read)
+            yield (kind, known.framework), known
+        else:
+            sign = _phase(read)
+            yield (kind, sign.id), sign
+
+
+def _signature(read: PackEntry) -> Signature:
+    read.refuse_keys_beside(SIGNATURE_KEYS | COMMON_KEYS)
+    pattern = read.pattern("pattern", at_start=read.flag("at_start"))
     return Signature(
         id=read.text("id"),
         pattern=pattern,
         unless=read.optional("unless"),
-        fault_class=fault_class,
-        scope=scope,
-        remedy=remedy,
-        role=role,
-        precedence=precedence,
+        fault_class=read.word("class", FaultClass),
+        scope=read.word("scope", Scope),
+        remedy=read.word("remedy", Remedy),
+        role=read.word("role", LineRole),
+        precedence=read.number("precedence", 50, most=100),
         detail=read.detail(pattern, read.optional("context")),
         examples=read.lines("examples", least=1),
         counter_examples=read.lines("counter_examples"),
@@ -184,17 +217,13 @@ def _signature(file: str, entry: Mapping[str, Any]) -> Signature:
     )
 
 
-def _phase(file: str, entry: Mapping[str, Any]) -> PhaseSign:
-    read = _Entry(file, f"phase {entry.get('id', '(without id)')}", entry, PHASE_KEYS | COMMON_KEYS)
-    try:
-        phase = Phase(read.text("phase"))
-    except ValueError as error:
-        raise read.bad(f"{error}: see the vocabularies in docs/glossary.md") from error
+def _phase(read: PackEntry) -> PhaseSign:
+    read.refuse_keys_beside(PHASE_KEYS | COMMON_KEYS)
     return PhaseSign(
         id=read.text("id"),
         pattern=read.pattern("pattern", at_start=read.flag("at_start")),
         unless=read.optional("unless"),
-        phase=phase,
+        phase=read.word("phase", Phase),
         examples=read.lines("examples", least=1),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
@@ -202,89 +231,26 @@ def _phase(file: str, entry: Mapping[str, Any]) -> PhaseSign:
     )
 
 
-def _format(file: str, entry: Mapping[str, Any]) -> Format:
-    read = _Entry(
-        file, f"format {entry.get('framework', '(without framework)')}", entry, FORMAT_KEYS | VALUE_KEYS | COMMON_KEYS
-    )
+def _format(read: PackEntry) -> Format:
+    read.refuse_keys_beside(FORMAT_KEYS | VALUE_KEYS | COMMON_KEYS)
 
     def part(name: str) -> FormatPart | None:
-        if name not in entry:
+        if name not in read.body:
             return None
         return FormatPart(read.pattern(name), read.lines(f"{name}_examples", least=1))
 
-    step = part("step")
-    if step is None or "step" not in step.pattern.groups:
-        raise read.bad("step is needed, with a group (?P<step>...)")
+    step = FormatPart(read.pattern("step", group="step"), read.lines("step_examples", least=1))
     return Format(
         framework=read.text("framework"),
         step=step,
         saved=part("saved"),
         loaded=part("loaded"),
-        seconds_per_step=read.optional("seconds_per_step"),
-        milliseconds_per_step=read.optional("milliseconds_per_step"),
-        steps_per_second=read.optional("steps_per_second"),
-        loss=read.optional("loss"),
+        seconds_per_step=read.optional("seconds_per_step", group="value"),
+        milliseconds_per_step=read.optional("milliseconds_per_step", group="value"),
+        steps_per_second=read.optional("steps_per_second", group="value"),
+        loss=read.optional("loss", group="value"),
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
         place=read.place,
         mark=part("mark"),
     )
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One table of a pack, read with errors that say where."""
-
-    file: str
-    name: str
-    body: Mapping[str, Any]
-    allowed: set[str]
-
-    def __post_init__(self) -> None:
-        unknown = self.body.keys() - self.allowed
-        if unknown:
-            raise self.bad(f"there is no key {min(unknown)!r}; allowed: {', '.join(sorted(self.allowed))}")
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}: {self.name}"
-
-    def bad(self, reason: str) -> BadPack:
-        return BadPack(f"{self.place}: {reason}")
-
-    def text(self, key: str) -> str:
-        value = self.body.get(key)
-        if not isinstance(value, str) or not value:
-            raise self.bad(f"{key} must be a text, not {value!r}")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.body.get(key, False)
-        if not isinstance(value, bool):
-            raise self.bad(f"{key} must be true or false, not {value!r}")
-        return value
-
-    def lines(self, key: str, *, least: int = 0) -> tuple[str, ...]:
-        value = self.body.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(line, str) for line in value) or len(value) < least:
-            raise self.bad(f"{key} must be a list of at least {least} lines, not {value!r}")
-        return tuple(value)
-
-    def pattern(self, key: str, *, at_start: bool = False) -> Pattern:
-        try:
-            return compile_pattern(self.text(key), at_start=at_start)
-        except BadPattern as error:
-            raise self.bad(f"{key} is refused: {error}") from error
-
-    def optional(self, key: str) -> Pattern | None:
-        return self.pattern(key) if key in self.body else None
-
-    def detail(self, *patterns: Pattern | None) -> str:
-        template = self.text("detail")
-        names = [name for pattern in patterns if pattern is not None for name in pattern.groups]
-        try:
-            template.format_map(dict.fromkeys(names, ""))
-        except (KeyError, ValueError, IndexError) as error:
-            groups = ", ".join(names) or "none"
-            raise self.bad(f"detail names {error}; the pattern's groups are: {groups}") from error
-        return template
