@@ -37,6 +37,11 @@ _COMMUNICATOR = re.compile(
 )
 
 
+_TASKS = re.compile(rf"srun: error: {_NAME}: tasks? (?P<tasks>\d[\d,-]{{0,400}}):")
+MOST_TASKS = 4096
+"""Ranks that one line of srun may name."""
+
+
 @dataclass(frozen=True)
 class Places:
     """Which node an address or a rank means, by the nodes' names as lines print them."""
@@ -55,6 +60,9 @@ def places_of(texts: Iterable[str], lines: Sequence[Line] = ()) -> Places:
             addresses.update((match["ip"], match["node"]) for match in pattern.finditer(text))
         for pattern in _WITH_RANK:
             ranks.update((int(match["rank"]), match["node"]) for match in pattern.finditer(text))
+        ended = _TASKS.search(text)
+        if ended is not None:
+            ranks.update(dict.fromkeys(_numbers(ended["tasks"]), ended["node"]))
         member = _COMMUNICATOR.search(text)
         if member is not None and int(member["size"]) >= largest:
             largest = int(member["size"])
@@ -65,6 +73,16 @@ def places_of(texts: Iterable[str], lines: Sequence[Line] = ()) -> Places:
         if line.evidence.rank is not None and line.evidence.node is not None
     )
     return Places(addresses, ranks)
+
+
+def _numbers(text: str) -> list[int]:
+    """`32-39,41`, as Slurm writes sets of tasks; of absurd ones only the first."""
+    found: list[int] = []
+    for part in text.strip(",-").split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit() and (high.isdigit() or not high):
+            found += range(int(low), min(int(high or low), int(low) + MOST_TASKS) + 1)
+    return found[:MOST_TASKS]
 
 
 def means_by_number(line: Line) -> bool:

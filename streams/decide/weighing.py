@@ -36,6 +36,7 @@ _DETERMINISTIC = {
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
 _BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
+_LAUNCHERS_SUMMARY = "torchrun-root-cause"
 _ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 
@@ -96,7 +97,7 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
         cause = rule(root, lines, scene)
         if cause is not None:
             return cause
-    return _as_the_line_says(root, scene)
+    return _as_the_line_says(root, lines, scene)
 
 
 def root_line(lines: Sequence[Line]) -> Line:
@@ -156,7 +157,7 @@ def _hung_until_the_limit(root: Line, _lines: Sequence[Line], scene: Scene) -> C
     if root.fault_class is not FaultClass.SCHEDULER_TIMEOUT or (scene.silent_ms or 0) < HANG_SILENCE_MS:
         return None
     minutes = (scene.silent_ms or 0) // 60_000
-    text = f"nothing was printed for {minutes} minutes before the time limit: the run hung"
+    text = f"no step was printed for {minutes} minutes before the time limit: the run hung"
     return _said(root, FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART, 0.6, text)
 
 
@@ -226,8 +227,8 @@ def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
 
 
-def _as_the_line_says(root: Line, scene: Scene) -> Cause:
-    node = _node_of(root, scene)
+def _as_the_line_says(root: Line, lines: Sequence[Line], scene: Scene) -> Cause:
+    node = _node_of(root, scene) or _first_to_fail(lines, scene)
     nodes = (node,) if root.scope is Scope.NODE and node is not None else ()
     confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
     return _said(root, root.fault_class, root.scope, root.remedy, confidence, _what(root), nodes)
@@ -238,6 +239,12 @@ def _node_of(root: Line, scene: Scene) -> str | None:
     rank = root.evidence.rank
     printed_by = root.evidence.node or (None if rank is None else scene.places.ranks.get(rank))
     return host_of(printed_by, scene.nodes)
+
+
+def _first_to_fail(lines: Sequence[Line], scene: Scene) -> str | None:
+    """The node of the rank that the launcher saw fail first; none where its agents on several nodes name several."""
+    named = {host_of(line.evidence.node, scene.nodes) for line in lines if line.signature == _LAUNCHERS_SUMMARY}
+    return named.pop() if len(named) == 1 else None
 
 
 def _what(root: Line) -> str:

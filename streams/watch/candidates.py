@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from streams.watch.stamps import PREFIX_BYTES
 
@@ -19,13 +18,8 @@ PIECES = 6
 """How many pieces an interval has at least."""
 
 
-class Candidate(NamedTuple):
-    """A line with matches: from `start` to `end`, the first match ending at `to`, and the patterns, in that order."""
-
-    start: int
-    end: int
-    to: int
-    patterns: tuple[int, ...]
+Candidate = tuple[int, int, int, tuple[int, ...]]
+"""A line with matches: where it starts and ends, where its first match ends, and the patterns, in that order."""
 
 
 def candidates(text: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Candidate]:
@@ -40,7 +34,7 @@ def candidates(text: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Candida
         position += 1
         while position < count and hits[position][0] <= end + 1:
             position += 1
-        yield Candidate(start, end, to, tuple([number for _, number in hits[first:position]]))
+        yield start, end, to, tuple([number for _, number in hits[first:position]])
 
 
 def thinned(text: bytes, found: Iterable[Candidate], steps: frozenset[int], interval_ms: int) -> Iterator[Candidate]:
@@ -52,23 +46,25 @@ def thinned(text: bytes, found: Iterable[Candidate], steps: frozenset[int], inte
     if clock is None:
         yield from found
         return
-    told: tuple[tuple[int, ...], bytes] | None = None
+    told: tuple[int, ...] | None = None  # the patterns of the step before, and when it was printed
+    time, at, length = b"", 0, 0
     passed: Candidate | None = None
     for one in found:
-        is_step = steps.issuperset(one.patterns)
-        tells = (one.patterns, _time(clock, text, one)) if is_step else None
-        if is_step and tells == told:
+        start, end, _to, patterns = one
+        same = patterns == told
+        if same and text[start + at : start + at + length] == time and length:
+            passed = one
+            continue
+        is_step = same or steps.issuperset(patterns)
+        match = clock.search(text, start, min(end, start + PREFIX_BYTES)) if is_step else None
+        now = b"" if match is None else match[0]
+        if same and now == time:
             passed = one
             continue
         if passed is not None and not is_step:
             yield passed
-        passed, told = None, tells
+        passed, told, time = None, patterns if is_step else None, now
+        at, length = (0, 0) if match is None else (match.start() - start, len(now))
         yield one
     if passed is not None:
         yield passed
-
-
-def _time(clock: re.Pattern[bytes], text: bytes, line: Candidate) -> bytes:
-    """The time of day in the line's head; empty where there is none."""
-    match = clock.search(text, line.start, min(line.end, line.start + PREFIX_BYTES))
-    return b"" if match is None else match[0]

@@ -84,10 +84,10 @@ class Matcher:
                 if part is not None:
                     self._format_of[len(patterns)] = number
                     patterns.append((part.pattern, known.place))
-        self._steps = frozenset(steps)
         self._phases = {len(patterns) + number: sign for number, sign in enumerate(packs.phases)}
         patterns += [(sign.pattern, sign.place) for sign in packs.phases]
-        self._database = _database(patterns)
+        self._database, self._meant = _database(patterns)
+        self._steps = frozenset(n for n, meant in enumerate(self._meant) if steps.issuperset(meant))
 
     def scan(self, block: bytes, before: bytes = b"", step_interval_ms: int = 0) -> list[Found]:
         """Return the lines of a block that say something, in their order.
@@ -114,9 +114,13 @@ class Matcher:
     def _candidates(self, text: bytes, step_interval_ms: int) -> Iterator[Candidate]:
         """The lines in which hyperscan found something that must be read."""
         hits: list[tuple[int, int]] = []
+        told = [-2] * len(self._meant)  # for each expression the end of the line in which it was found last
 
         def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> None:
-            hits.append((to, number))
+            if to > told[number] + 1:  # hyperscan tells every place at which a match may end
+                end = text.find(b"\n", to - 1)
+                told[number] = len(text) if end < 0 else end
+                hits.append((to, number))
 
         self._database.scan(text, match_event_handler=hit)
         hits.sort()
@@ -126,7 +130,7 @@ class Matcher:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
-        numbers = sorted(set(patterns))
+        numbers = sorted({number for expression in patterns for number in self._meant[expression]})
         for known in [self._formats[n] for n in sorted({self._format_of[n] for n in numbers if n in self._format_of})]:
             progress = progress or read_step(known, line)
             saved = saved or read_checkpoint(known.framework, known.saved, line)
@@ -192,9 +196,13 @@ def _number(digits: str | None) -> int | None:
     return int(digits) if digits and digits.isdigit() and len(digits) <= MOST_DIGITS else None
 
 
-def _database(patterns: list[tuple[Pattern, str]]) -> Any:
+def _database(patterns: list[tuple[Pattern, str]]) -> tuple[Any, tuple[tuple[int, ...], ...]]:
+    """What hyperscan looks for, each expression once, and for each the numbers of the patterns that it stands for."""
+    meant: dict[bytes, list[int]] = {}
+    for number, (pattern, _place) in enumerate(patterns):
+        meant.setdefault(pattern.expression, []).append(number)
     try:
-        return database([pattern.expression for pattern, _place in patterns])
+        return database(list(meant)), tuple(map(tuple, meant.values()))
     except BadPattern as error:
         for pattern, place in patterns:  # which of them is it?
             try:

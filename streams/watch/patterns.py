@@ -48,6 +48,8 @@ _PREFIXES = (
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
+# And for one: it keeps what it learned of hostile lines up to this bound, for each of hundreds of patterns.
+PATTERN_BYTES = 256 << 10
 FLAGS = hyperscan.HS_FLAG_MULTILINE
 
 
@@ -97,6 +99,7 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = PATTERN_BYTES
     options.encoding = re2.Options.Encoding.LATIN1
     try:
         compiled = re2.compile(whole.encode(), options)

@@ -28,6 +28,7 @@ _EVERYWHERE = re.compile(
     r"(?i)(?:(?<![a-z])|(?<=\\b))(?:rank|node|host|task|worker|process|step|epoch|batch|loss|train(?:ing)?)(?![a-z])"
 )
 """Words of lines that report nothing wrong."""
+_WORD = re.compile(r"(?<!\\)[A-Za-z]{3}")
 _WEIGHTLESS = frozenset({"^", "$", r"\b", r"\B"})
 
 Piece = tuple[str, int]
@@ -96,11 +97,17 @@ def _heaviest(atoms: Sequence[Piece | None]) -> Piece:
     Pieces with words of any healthy line are left out, where others say enough.
     """
     pieces = list(_pieces(atoms))
-    telling = [one for one in pieces if one[1] >= LEAST_TELLING and not _EVERYWHERE.search(one[0])] or pieces
+    telling = [one for one in pieces if one[1] >= LEAST_TELLING and _tells(one[0])] or pieces
     best = max(telling, key=lambda piece: piece[1])
     if best[1] >= LEAST_WEIGHT or len(telling) == 1:
         return best
     return ".*".join(text for text, _ in telling), sum(weight for _, weight in telling)
+
+
+def _tells(text: str) -> bool:
+    """Whether it has a word, and none of any healthy line: a time of day has no word."""
+    words = _OPENING.sub("(", text)  # the name of a group is none
+    return _WORD.search(words) is not None and _EVERYWHERE.search(words) is None
 
 
 def _pieces(atoms: Sequence[Piece | None]) -> Iterator[Piece]:

@@ -173,6 +173,55 @@ def test_peers_that_are_known_by_address_only_are_named_as_nodes(tmp_path: Path)
     assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node2",))
 
 
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
+
+
+def test_what_srun_says_of_tasks_tells_the_node_of_a_rank(tmp_path: Path) -> None:
+    ended = [
+        f"srun: error: node0{node}: tasks {8 * node}-{8 * node + 7}: Exited with exit code 1" for node in (4, 3, 5)
+    ]
+    found = said(tmp_path, job=lines(f"37: {ECC}", *ended))
+    assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node04",))
+
+
+def test_the_launchers_summary_tells_the_node_that_the_root_line_does_not(tmp_path: Path) -> None:
+    def summary(host: str) -> list[str]:
+        head = ["Root Cause (first observed failure):", "[0]:", "  time      : 2026-08-01_10:00:05"]
+        return [*head, f"  host      : {host}", "  rank      : 43 (local_rank: 3)", "  exitcode  : 1 (pid: 102932)"]
+
+    found = said(tmp_path, job=lines(ECC, *summary("node05")))
+    assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node05",))
+    unsure = said(tmp_path, job=lines(ECC, *summary("node05"), *["filler"] * 2000, *summary("node06")))
+    assert unsure.nodes == ()
+
+
+def test_what_a_node_tells_of_itself_beside_a_run_that_ended_well_is_no_failure_of_it(tmp_path: Path) -> None:
+    done = "[after training is done] datetime: 2026-08-01 10:00:30"
+    for second in (5, 59):
+        found = said(tmp_path, job=lines(step(80), done), kernel=lines(XID.format(second=second)))
+        assert (found.fault_class, found.remedy, found.nodes) == (FaultClass.BENIGN_NOISE, Remedy.IGNORE, ())
+        assert "node2" in found.explanation
+        assert "Xid 79" in found.explanation
+    failed = said(tmp_path, job=lines(step(80), done, OOM), kernel=lines(XID.format(second=5)))
+    assert failed.nodes == ("node2",), "a run that says more after its end did not end well"
+
+
+def test_heartbeats_until_the_time_limit_do_not_hide_that_steps_stood_still(tmp_path: Path) -> None:
+    beats = [f"[2026-08-01 {10 + minute // 60}:{minute % 60:02d}:30.000000] heartbeat ok" for minute in range(80)]
+    limit = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-08-01T11:20:00 DUE TO TIME LIMIT ***"
+    hung = said(tmp_path, job=lines(step(79, "09:59:58"), step(80), *beats, limit))
+    assert (hung.fault_class, hung.remedy) == (FaultClass.HANG_NO_LOG, Remedy.RESTART)
+    busy = said(tmp_path, job=lines(step(79, "11:19:00"), step(80, "11:19:55"), limit))
+    assert busy.fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def test_of_a_log_of_nothing_but_steps_the_first_and_the_last_are_told(tmp_path: Path) -> None:
+    found = said(
+        tmp_path, job=lines(*(f"iter {number}: loss 2.4000, time 251.00ms, mfu 41.00%" for number in range(50_000)))
+    )
+    assert (found.steps.first_step, found.steps.last_step) == (0, 49_999)
+
+
 def test_output_that_grows_while_steps_stand_still_is_a_hang(tmp_path: Path) -> None:
     beats = [f"2026-08-01 1{hour}:30:00 heartbeat: the job is running" for hour in range(1, 4)]
     found = said(tmp_path, job=lines(step(80), *beats))
