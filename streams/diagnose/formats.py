@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 
-from streams.diagnose.reading import Progress, pieces
-from streams.diagnose.shapes import Proposal, Shapes
+from streams.diagnose.proposals import Proposal, loaded
+from streams.diagnose.reading import Piece, Progress, samples
+from streams.diagnose.shapes import LEAST_LINES, Shapes, speaks
 from streams.watch.matcher import Found, Matcher
 from streams.watch.packs import Packs
+from streams.watch.progress import Step
 
-MOST_READ = 1000
-# Lines that only tell the framework are looked for in so much of the file.
-MARKED_BYTES = 4 << 20
+# A large file is known by its beginning, and how far it came by its end.
+HEAD_BYTES, TAIL_BYTES = 4 << 20, 2 << 20
+# Shapes of unknown lines are looked for in so much of the file.
+SHAPES_BYTES = 2 << 20
+MOST_READ = 500
+"""So many of the first steps are told, and so many of the last."""
+MOST_TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -33,22 +41,52 @@ class ReadCheckpoint:
 
 @dataclass(frozen=True)
 class Detected:
-    """What a file's lines are. `framework` None: of no known format, and `proposal` is what could be one."""
+    """What a file's lines are. `framework` None: of no known format, and `proposal` is what could be one.
+
+    A proposal with a caveat may count anything: then no steps are told.
+    """
 
     framework: str | None
     lines: int
     steps: tuple[ReadStep, ...]
+    steps_left_out: int
+    """Steps that were read between the first and the last ones that are told."""
     checkpoints: tuple[ReadCheckpoint, ...]
     example: str
     proposal: Proposal | None
+    bytes_left_out: int
+    """How much of the file between its beginning and its end was not looked at."""
 
 
 def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detected:
-    """Read a file (`-`: standard input) to its end. Raises Unreadable."""
+    """Read the beginning and the end of a file (`-`: standard input). Raises Unreadable."""
     reading = _Reading(packs, matcher)
-    for piece in pieces(name, told):
-        reading.take(piece.data, marks=piece.offset < MARKED_BYTES)
-    return reading.detected()
+    taken: list[Piece] = []
+    for piece in samples(name, told, HEAD_BYTES, TAIL_BYTES):
+        reading.take(piece.data)
+        taken.append(piece)
+    left_out = sum(after.offset - before.offset - len(before.data) for before, after in pairwise(taken))
+    found = reading.detected(left_out)
+    return found if found.framework is not None else _proposed(found, taken)
+
+
+@dataclass
+class _Steps:
+    first: list[ReadStep] = field(default_factory=list)
+    last: deque[ReadStep] = field(default_factory=lambda: deque(maxlen=MOST_READ))
+    count: int = 0
+
+    def add(self, read: Step, line: bytes) -> None:
+        self.count += 1
+        step = ReadStep(read.step, read.seconds_per_step(line))
+        if len(self.first) < MOST_READ:
+            self.first.append(step)
+        else:
+            self.last.append(step)
+
+    @property
+    def told(self) -> tuple[ReadStep, ...]:
+        return (*self.first, *self.last)
 
 
 class _Reading:
@@ -56,37 +94,31 @@ class _Reading:
         self._marks = [(known.framework, known.mark) for known in packs.formats if known.mark is not None]
         self._matcher = matcher
         self._counts: Counter[str] = Counter()
-        self._steps: dict[str, list[ReadStep]] = {}
+        self._steps: dict[str, _Steps] = {}
         self._examples: dict[str, str] = {}
         self._saved: list[ReadCheckpoint] = []
         self._last: int | None = None
-        self._shapes = Shapes()
 
-    def take(self, data: bytes, *, marks: bool) -> None:
+    def take(self, data: bytes) -> None:
         for found in self._matcher.scan(data):
             self._note(found)
-        if marks:
-            for line in data.replace(b"\r", b"\n").split(b"\n"):
-                self._mark(line)
-                self._shapes.take(line)
+        for line in _lines(data) if self._marks else ():
+            self._mark(line)
 
-    def detected(self) -> Detected:
+    def detected(self, left_out: int) -> Detected:
+        saved = tuple(self._saved)
         if not self._counts:
-            proposal = self._shapes.proposal()
-            steps = () if proposal is None else tuple(ReadStep(step, None) for step in proposal.steps)
-            return Detected(None, 0 if proposal is None else proposal.lines, steps, tuple(self._saved), "", proposal)
+            return Detected(None, 0, (), 0, saved, "", None, left_out)
         framework, lines = self._counts.most_common(1)[0]
-        steps = tuple(self._steps.get(framework, ()))
-        return Detected(framework, lines, steps, tuple(self._saved), self._examples[framework], None)
+        steps = self._steps.get(framework, _Steps())
+        more = steps.count - len(steps.told)
+        return Detected(framework, lines, steps.told, more, saved, self._examples[framework], None, left_out)
 
     def _note(self, found: Found) -> None:
         if found.progress is not None:
-            step = ReadStep(found.progress.step, found.progress.seconds_per_step(found.line))
             self._count(found.progress.framework, found.line)
-            steps = self._steps.setdefault(found.progress.framework, [])
-            if len(steps) < MOST_READ:
-                steps.append(step)
-            self._last = step.step
+            self._steps.setdefault(found.progress.framework, _Steps()).add(found.progress, found.line)
+            self._last = found.progress.step
         if found.saved is not None and len(self._saved) < MOST_READ:
             number = self._last if found.saved.step is None else found.saved.step
             self._saved.append(ReadCheckpoint(number, found.saved.path))
@@ -99,3 +131,39 @@ class _Reading:
     def _count(self, framework: str, line: bytes) -> None:
         self._counts[framework] += 1
         self._examples.setdefault(framework, line.decode("utf-8", "replace").strip())
+
+
+def _proposed(found: Detected, taken: list[Piece]) -> Detected:
+    """The best proposal that a site could load and that reads what led to it."""
+    shapes = Shapes()
+    for piece in taken:
+        if piece.offset < SHAPES_BYTES:
+            for line in _lines(piece.data):
+                shapes.take(line)
+    for proposal in islice(shapes.proposals(), MOST_TRIED):
+        matcher = loaded(proposal)
+        steps, lines = (_Steps(), 0) if matcher is None else _read(proposal, matcher, taken)
+        if lines < max(LEAST_LINES, 0.9 * proposal.lines):
+            continue
+        if all(step.seconds_per_step is None for step in steps.told):
+            proposal = replace(proposal, pace=None)
+        if proposal.caveat is not None:
+            return replace(found, lines=lines, proposal=proposal)
+        left_out = steps.count - len(steps.told)
+        return replace(found, lines=lines, proposal=proposal, steps=steps.told, steps_left_out=left_out)
+    return found
+
+
+def _read(proposal: Proposal, matcher: Matcher, taken: list[Piece]) -> tuple[_Steps, int]:
+    """The steps of the rank that is followed, and how many lines of all ranks there are."""
+    steps, lines = _Steps(), 0
+    for piece in taken:
+        for found in matcher.scan(piece.data):
+            lines += found.progress is not None
+            if found.progress is not None and speaks(proposal, found.line):
+                steps.add(found.progress, found.line)
+    return steps, lines
+
+
+def _lines(data: bytes) -> Iterable[bytes]:
+    return data.replace(b"\r", b"\n").split(b"\n")

@@ -58,25 +58,19 @@ def pieces(name: str, told: Progress) -> Iterator[Piece]:
     Of a file that is empty or no text, what there is; for a pipe, which can't be looked at before, NothingRead.
     """
     with _opened(name, told) as reading:
-        cut = _cut(reading.file, reading.told)
-        if _is_pipe(name):
-            first = next((piece for piece in cut if _HOLE.sub(b"", piece.data)), None)
-            if first is None or _is_binary(first.data):
-                raise NothingRead(_nothing_read(name, "empty" if first is None else "binary"))
-            yield first
-        yield from cut
+        yield from _checked(name, _cut(reading.file, reading.told))
 
 
 def samples(name: str, told: Progress, head: int, tail: int) -> Iterator[Piece]:
-    """Give the lines of the file's first `head` and last `tail` bytes, or all of a small one. Raises Unreadable."""
+    """Give the lines of the first `head` and the last `tail` bytes, or all of a small file. Raises as `pieces` does."""
     with _opened(name, told) as reading:
-        if reading.size > head + tail and not reading.packed:
+        if reading.size > head + tail + 2 * BLOCK_BYTES and not reading.packed:
             yield from _until(_cut(reading.file, reading.told), head)
             start = reading.file.seek(reading.size - tail)
             start += len(reading.file.readline(BLOCK_BYTES))
             yield from _cut(reading.file, reading.told, start)
             return
-        cut = _cut(reading.file, reading.told)
+        cut = _checked(name, _cut(reading.file, reading.told))
         yield from _until(cut, head)
         last: deque[Piece] = deque()
         held = 0
@@ -105,6 +99,16 @@ def written_ms(name: str) -> int | None:
 
 def _is_pipe(name: str) -> bool:
     return name == STANDARD_INPUT or Path(name).is_fifo()
+
+
+def _checked(name: str, cut: Iterator[Piece]) -> Iterator[Piece]:
+    """The pieces as they are; of a pipe only if they are text."""
+    if _is_pipe(name):
+        first = next((piece for piece in cut if _HOLE.sub(b"", piece.data)), None)
+        if first is None or _is_binary(first.data):
+            raise NothingRead(_nothing_read(name, "empty" if first is None else "binary"))
+        yield first
+    yield from cut
 
 
 def _nothing_read(name: str, what: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.diagnose.formats import Detected
+from streams.diagnose.proposals import pace_pattern, pack_lines
 from streams.diagnose.verdict import Diagnosis, Steps
 
 SHOWN_LINES = 5
@@ -85,15 +86,18 @@ def detected_json(said: Detected) -> dict[str, Any]:
     """What was read; `framework` is null for an unknown format, and `proposal` says how it could be read."""
     found: dict[str, Any] = {
         "framework": said.framework,
-        "steps": [{"step": step.step, "seconds_per_step": step.seconds_per_step} for step in said.steps],
+        "steps": [{"step": step.step, "seconds_per_step": _rounded(step.seconds_per_step)} for step in said.steps],
+        "steps_left_out": said.steps_left_out,
+        "bytes_left_out": said.bytes_left_out,
         "checkpoints": [{"step": saved.step, "path": saved.path} for saved in said.checkpoints],
     }
     if said.proposal is not None:
         found["proposal"] = {
             "pattern": said.proposal.pattern,
-            "seconds_per_step": said.proposal.seconds,
+            **dict([pace] if (pace := pace_pattern(said.proposal)) is not None else []),
             "example": said.proposal.example,
-            "lines": said.proposal.lines,
+            "lines": said.lines,
+            "caveat": said.proposal.caveat,
         }
     return found
 
@@ -104,33 +108,31 @@ def detected_text(said: Detected) -> Iterator[str]:
         yield f"Framework:    {said.framework} ({said.lines} lines)"
         yield f"For example:  {said.example[:WIDTH]}"
     elif said.proposal is not None:
-        yield f"No known format. {said.proposal.lines} lines of one shape count something up, such as:"
+        yield f"No known format. {said.lines} lines of one shape count something up, such as:"
         yield f"  {said.proposal.example[:WIDTH]}"
-        yield "A format for a pack of your own (name it in watch.packs):"
-        yield from _pack(said)
+        if said.proposal.caveat is not None:
+            yield f"But {said.proposal.caveat}: use this only if you know that they do."
+        yield "A format for a pack of your own (put it into a file *.toml of a folder that watch.packs names):"
+        yield from (f"  {line}" for line in pack_lines(said.proposal))
     else:
         yield "No known format, and no line that repeats with a rising number."
+    if said.bytes_left_out:
+        yield f"Not looked at: {said.bytes_left_out >> 20} MB between the beginning and the end"
     for step in said.steps[:SHOWN_STEPS]:
         pace = "" if step.seconds_per_step is None else f", {step.seconds_per_step:.4g} s a step"
         yield f"Read:         step {step.step}{pace}"
     if len(said.steps) > SHOWN_STEPS:
-        yield f"              and {len(said.steps) - SHOWN_STEPS} more, the last is step {said.steps[-1].step}"
+        more = len(said.steps) - SHOWN_STEPS + said.steps_left_out
+        yield f"              and {more} more, the last is step {said.steps[-1].step}"
     for saved in said.checkpoints[-SHOWN_STEPS:]:
         yield f"Checkpoint:   step {'unknown' if saved.step is None else saved.step}{_at(saved.path)}"
     if not said.checkpoints:
         yield "Checkpoint:   no line says that a save was complete"
 
 
-def _pack(said: Detected) -> Iterator[str]:
-    assert said.proposal is not None
-    quote = "'''"
-    yield "  [[format]]"
-    yield '  framework = "ours"'
-    yield f"  step = {quote}{said.proposal.pattern}{quote}"
-    if said.proposal.seconds is not None:
-        yield f"  seconds_per_step = {quote}{said.proposal.seconds}{quote}"
-    yield f"  step_examples = [{quote}{said.proposal.example}{quote}]"
-    yield '  source = "found by recovery formats detect"'
+def _rounded(value: float | None) -> float | None:
+    """To six significant digits: what is computed from a rate has more, and they mean nothing."""
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _at(path: str | None) -> str:

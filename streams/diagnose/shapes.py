@@ -1,86 +1,140 @@
 """Finds the line by which an unknown program counts its steps: a shape that repeats, with a number in it that rises.
 
-A shape is a line with its numbers taken out. Memory is bounded: of many shapes only those that came first are followed.
+A shape is a line with its numbers taken out. Where many ranks print the same, the first of them is followed. Memory is
+bounded: of many shapes only those that came first are followed, and of each only a few values are kept.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from streams.diagnose.proposals import GAP, PACES, TIME, Proposal, written
+from streams.watch.matcher import ANSI
 
 MOST_SHAPES = 2000
 MOST_CHARACTERS = 400
 LEAST_LINES = 3
-KEPT_VALUES = 64
+KEPT_VALUES = 8
 
 _STAMP = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d(?:[T_ ]{1,2}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?"
     r"|\d\d[/-]\d\d \d\d:\d\d:\d\d"
     r"|\b\d{1,3}:\d\d:\d\d(?:[.,]\d+)?|\b\d\d:\d\d\b"
 )
-_NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
-_COUNTER = re.compile(r"(?i)(?:step|iter(?:ation)?|batch|update|global_step|it)s?['\"]?\s*[:=#/\[(]?\s*$")
-_PACE = re.compile(
-    r"\s*(?P<unit>s|sec|secs|seconds|ms|milliseconds) ?(?:/|per) ?(?:it|iter|iteration|step|batch)\b", re.I
+_NUMBER = re.compile(
+    r"(?<!\w)[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|NaN|inf|Infinity)\b"
 )
-_GAP, _TIME = "\x00", "\x01"
-_OWN = str.maketrans({_GAP: " ", _TIME: " "})
+_COUNTER = re.compile(r"(?i)(?<![a-z])(?:(?:time)?step|iter(?:ation)?|batch|update|it)s?['\"]?\s*[:=#/\[(]?\s*$")
+# What a launcher puts before each line of one rank or node.
+_PREFIX = re.compile(
+    r"\s*(?:\[(?:rank|default|task )\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:|\d+: |\([^()]{0,60}pid=\d+[^()]{0,60}\)"
+    r"|[A-Za-z][\w.-]*\d: )\s*"
+)
+_RANK = re.compile(r"(?i)\brank['\"]?\s*[=:]?\s*\d+")
+# Words by which a line is known to be of training, and values and rates that only training has.
+_TELLING = re.compile(
+    r"(?i)(?<![a-z])(?:(?:time)?steps?|iter(?:ation)?s?|updates?|batch(?:es)?(?!_?size)|epochs?)(?![a-z])"
+    rf"|(?:loss|(?<![a-z])(?:ce|nll|ppl|perplexity|reward|lr|learning[_ ]rate|grad[_ ]?norm|acc(?:uracy)?|kl|mfu"
+    rf"|tflops?|bpb|sps|tps|wps))['\"]?\s*[=:(]?\s*{GAP}"
+    rf"|{GAP}\s*(?:it|iter|step|batch|sample|seq|tok|token|image|img|frame|word|example)s? ?(?:/|per) ?s"
+    rf"|{GAP}\s*m?s(?:ec\w*)? ?(?:/|per) ?(?:it|iter|iteration|step|batch|sample)\b"
+)
+_CAVEAT = "no word or number of these lines says that they count training steps"
+_OWN = str.maketrans({GAP: " ", TIME: " "})
 """What a line may not bring itself, since shapes are made of it."""
+
+
+@dataclass
+class _Column:
+    """One of the numbers of a shape."""
+
+    values: list[float] = field(default_factory=list)
+    rises: int = 0
+    steady: int = 0
+    """How often it rose by the same as the time before."""
+    whole: bool = True
+
+    def take(self, number: float) -> None:
+        values = self.values
+        if values and number > values[-1]:
+            self.rises += 1
+            if len(values) > 1 and abs((number - values[-1]) - (values[-1] - values[-2])) < 1e-9:
+                self.steady += 1
+        self.whole = self.whole and number.is_integer()
+        values.append(number)
+        del values[:-KEPT_VALUES]
 
 
 @dataclass
 class _Shape:
     example: str
-    count: int = 0
-    values: list[list[float]] = field(default_factory=list)
-    rising: list[int] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)
-    """How often the column rose by the same as the time before."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A pattern for a site's own format, and what it reads from the file."""
-
-    pattern: str
-    seconds: str | None
-    example: str
-    lines: int
-    steps: tuple[int, ...]
+    prefixed: bool
+    speaker: str
+    columns: list[_Column]
+    lines: int = 0
+    followed: int = 0
 
 
 class Shapes:
     """Takes lines in their order."""
 
     def __init__(self) -> None:
-        self._shapes: dict[str, _Shape] = {}
+        self._shapes: dict[tuple[str, bool], _Shape] = {}
 
     def take(self, line: bytes) -> None:
-        text = line[:MOST_CHARACTERS].decode("utf-8", "replace").translate(_OWN).rstrip()
+        text = ANSI.sub(b"", line[:MOST_CHARACTERS]).decode("utf-8", "replace").translate(_OWN).rstrip()
         if not any(character.isdigit() for character in text):
             return
-        key, numbers = _taken_apart(text)
-        known = self._shapes.get(key)
-        if known is None:
-            if not numbers or len(self._shapes) >= MOST_SHAPES:
-                return
-            known = self._shapes[key] = _Shape(text, 0, [[] for _ in numbers], [0] * len(numbers), [0] * len(numbers))
-        known.count += 1
-        for column, number in enumerate(numbers):
-            _compare(known, column, number)
+        prefix = _PREFIX.match(text)
+        if prefix is not None:
+            self._take(text, text[prefix.end() :], prefix.group())
+        self._take(text, text, None)
+
+    def proposals(self) -> Iterator[Proposal]:
+        """The shapes that count something up, the best first."""
+        counting: list[tuple[tuple[bool, bool, bool, int], str, _Shape, int]] = []
+        for (key, _prefixed), shape in self._shapes.items():
+            column = _counter_of(key, shape)
+            if column is not None:
+                steady = shape.columns[column].steady >= (shape.followed - 2) * 0.8
+                rank = (bool(_TELLING.search(key)), bool(_COUNTER.search(_before(key, column))), steady, shape.lines)
+                counting.append((rank, key, shape, column))
+        for rank, key, shape, column in sorted(counting, key=lambda one: one[0], reverse=True):
+            yield _proposed(key, shape, column, None if rank[0] else _CAVEAT)
 
     def proposal(self) -> Proposal | None:
         """The best shape there is; None where nothing repeats and rises."""
-        best: tuple[tuple[bool, bool, int], str, int] | None = None
-        for key, shape in self._shapes.items():
-            column = _counter_of(key, shape)
-            if column is None:
-                continue
-            steady = shape.steps[column] >= (shape.count - 2) * 0.8
-            rank = (bool(_COUNTER.search(_before(key, column))), steady, shape.count)
-            if best is None or rank > best[0]:
-                best = (rank, key, column)
-        return None if best is None else _proposed(best[1], self._shapes[best[1]], best[2])
+        return next(self.proposals(), None)
+
+    def _take(self, line: str, text: str, prefix: str | None) -> None:
+        key, numbers = _taken_apart(text)
+        if not numbers:
+            return
+        rank = _RANK.search(text)
+        speaker = prefix or ("" if rank is None else rank.group())
+        known = self._shapes.get((key, prefix is not None))
+        if known is None:
+            if len(self._shapes) >= MOST_SHAPES:
+                return
+            known = _Shape(line, prefix is not None, speaker, [_Column() for _ in numbers])
+            self._shapes[key, prefix is not None] = known
+        known.lines += 1
+        if speaker == known.speaker:
+            known.followed += 1
+            for column, number in zip(known.columns, numbers, strict=True):
+                column.take(number)
+
+
+def speaks(proposal: Proposal, line: bytes) -> bool:
+    """Whether a line is of the rank that is followed."""
+    text = line[:MOST_CHARACTERS].decode("utf-8", "replace")
+    if proposal.prefixed:
+        prefix = _PREFIX.match(text)
+        return prefix is not None and prefix.group() == proposal.speaker
+    rank = _RANK.search(text)
+    return rank is None or rank.group() == proposal.speaker
 
 
 def _taken_apart(text: str) -> tuple[str, list[float]]:
@@ -88,61 +142,40 @@ def _taken_apart(text: str) -> tuple[str, list[float]]:
 
     def taken(match: re.Match[str]) -> str:
         numbers.append(float(match.group().replace(",", "")))
-        return _GAP
+        return GAP
 
-    return _NUMBER.sub(taken, _STAMP.sub(_TIME, text)), numbers
-
-
-def _compare(shape: _Shape, column: int, number: float) -> None:
-    values = shape.values[column]
-    if values and number > values[-1]:
-        shape.rising[column] += 1
-        if len(values) > 1 and abs((number - values[-1]) - (values[-1] - values[-2])) < 1e-9:
-            shape.steps[column] += 1
-    values.append(number)
-    del values[: -KEPT_VALUES - 2]
+    return _NUMBER.sub(taken, _STAMP.sub(TIME, text)), numbers
 
 
 def _counter_of(key: str, shape: _Shape) -> int | None:
     """The column that rises from nearly every line to the next, and is whole; a named one before others."""
-    if shape.count < LEAST_LINES:
+    if shape.followed < LEAST_LINES:
         return None
     rising = [
-        column
-        for column, count in enumerate(shape.rising)
-        if count >= (shape.count - 1) * 0.9 and all(value.is_integer() for value in shape.values[column])
+        number
+        for number, column in enumerate(shape.columns)
+        if column.rises >= (shape.followed - 1) * 0.9 and column.whole
     ]
     named = [column for column in rising if _COUNTER.search(_before(key, column))]
     return next(iter(named or rising), None)
 
 
 def _before(key: str, column: int) -> str:
-    return key.split(_GAP)[column]
+    return key.split(GAP)[column]
 
 
-def _proposed(key: str, shape: _Shape, column: int) -> Proposal:
-    parts = [_literal(part) for part in key.split(_GAP)]
-    pattern = ""
-    for number, part in enumerate(parts):
-        pattern += part
-        if number == column:
-            pattern += r"(?P<step>\d+)"
-        elif number == column + 1 and part.strip() in ("/", r"\s*/\s*"):
-            pattern += r"(?P<total>\d+)"
-        elif number < len(parts) - 1:
-            pattern += r"[0-9.,eE+naif-]+"
-    seconds = next((_pace(key, gap) for gap in range(len(parts) - 1) if _pace(key, gap)), None)
-    steps = tuple(int(value) for value in shape.values[column][-KEPT_VALUES:])
-    return Proposal(f"^{pattern}", seconds, shape.example, shape.count, steps)
-
-
-def _pace(key: str, gap: int) -> str | None:
-    after = key.split(_GAP)[gap + 1]
-    match = _PACE.match(after)
-    return None if match is None else rf"(?P<value>[0-9.eE+-]+){_literal(match.group())}"
-
-
-def _literal(part: str) -> str:
-    """A piece of the line as a pattern: blanks may vary, a time may be any."""
-    escaped = re.sub(r"(?:\\ |\\\t|\s)+", r"\\s*", re.escape(part))
-    return escaped.replace(_TIME, r"[0-9T:.,/+_ -]+").replace(re.escape(_TIME), r"[0-9T:.,/+_ -]+")
+def _proposed(key: str, shape: _Shape, column: int, caveat: str | None) -> Proposal:
+    after = column + 1
+    total = after < len(shape.columns) and shape.columns[after].whole
+    paces = ((name, found) for name, pattern in PACES.items() if (found := pattern.search(key)) is not None)
+    pace = next(((name, found.group("unit")) for name, found in paces), None)
+    return Proposal(
+        pattern=written(key, column, total=total, prefixed=shape.prefixed),
+        pace=pace,
+        example=shape.example,
+        lines=shape.lines,
+        steps=tuple(int(value) for value in shape.columns[column].values),
+        caveat=caveat,
+        prefixed=shape.prefixed,
+        speaker=shape.speaker,
+    )

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from streams.diagnose.formats import Detected, detect
+from streams.diagnose.formats import MOST_READ, Detected, detect
 from streams.diagnose.matching import known_formats
+from streams.diagnose.proposals import pack_lines
 from streams.diagnose.reading import Unreadable
+from streams.diagnose.report import detected_json, detected_text
 from streams.diagnose.shapes import Shapes
 from streams.watch.examples import load_matcher
-from streams.watch.packs import load_packs
+from streams.watch.packs import Packs, load_packs, read_pack
 
 FORMATS = [
     json.loads(line)
@@ -91,16 +96,125 @@ def test_an_unknown_program_s_counter_is_found_and_proposed_as_a_format(tmp_path
     assert found.framework is None
     assert [step.step for step in found.steps] == [5, 6, 7, 8, 9]
     assert found.proposal is not None
+    assert found.proposal.caveat is None
+    assert [(step.step, step.seconds_per_step) for step in found.steps][:2] == [(5, 0.41), (6, 0.42)]
     site = tmp_path / "site"
     site.mkdir()
-    (site / "ours.toml").write_text(
-        f"[[format]]\nframework = 'ours'\nstep = '''{found.proposal.pattern}'''\n"
-        f"seconds_per_step = '''{found.proposal.seconds}'''\nstep_examples = ['''{lines[0]}''']\nsource = 'here'\n"
-    )
-    packs = load_packs((site,))
+    (site / "ours.toml").write_text("\n".join(pack_lines(found.proposal)), encoding="utf-8")
+    assert as_a_site_reads(load_packs((site,)), tmp_path).steps == found.steps
+
+
+def own_pack(found: Detected) -> Packs:
+    assert found.proposal is not None
+    return read_pack("ours.toml", "\n".join(pack_lines(found.proposal)))
+
+
+def as_a_site_reads(packs: Packs, tmp_path: Path) -> Detected:
+    """The same file, read by one who put what is proposed into a pack."""
     again = detect(str(tmp_path / "run.log"), packs, load_matcher(packs), lambda _name, _read, _size: None)
     assert again.framework == "ours"
-    assert [(step.step, step.seconds_per_step) for step in again.steps][:2] == [(5, 0.41), (6, 0.42)]
+    return again
+
+
+STEP_LINES = [
+    '{{"step": {0}, "loss": {1}, "time": "2026-05-18 10:00:07"}}',
+    "{{'step': {0}, 'it''s': {1}}}",
+    "[{0}/5000] loss: {1} | 1.3s/batch",
+    "Update {0}: reward={1} kl=1e-{0}",
+    "step {0},000 of 9,000,000 | {1} it/s",
+    "\x1b[32mstep\x1b[0m {0} ▏ loss\t{1} é",
+    "2026-08-01T10:00:07.123Z INFO  batch_done n={0} ce=-{1} lr=nan",
+    "(Trainer pid=77, ip=10.0.0.1) iter {0} (#{{}}*+?|^$) \\ ''' \x07 {1} ms/step",
+    "epoch=1 step={0} loss={1}" + " and so on" * 50,
+]
+
+
+@pytest.mark.parametrize("line", STEP_LINES)
+def test_what_is_proposed_loads_and_reads_all_lines_that_led_to_it(line: str, tmp_path: Path) -> None:
+    found = read(tmp_path, *(line.format(number, 9.5 - number) for number in range(1, 8)), "done")
+    assert found.proposal is not None
+    numbers = [number * 1000 if ",000" in line else number for number in range(1, 8)]
+    assert [step.step for step in found.steps] == numbers
+    paced = any(step.seconds_per_step is not None for step in found.steps)
+    assert paced == (found.proposal.pace is not None)
+    again = as_a_site_reads(own_pack(found), tmp_path)
+    assert (again.steps, again.lines) == (found.steps, found.lines)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.lists(st.text(max_size=9), min_size=2, max_size=4))
+def test_whatever_stands_around_a_counter_its_proposal_loads_or_there_is_none(words: list[str], tmp_path: Path) -> None:
+    lines = [f" step {number} loss {number / 7:.3f} ".join(words).replace("\n", " ") for number in range(5)]
+    found = read(tmp_path, *lines)
+    if found.framework is None and found.proposal is not None:
+        assert as_a_site_reads(own_pack(found), tmp_path).lines == found.lines
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["{0}: ", "[rank{0}]: ", "[default{0}]:", "[1,{0}]<stdout>:", "(Worker pid={0}) ", "node{0}: ", "rank {0} "],
+)
+def test_of_ranks_that_print_the_same_one_is_followed(prefix: str, tmp_path: Path) -> None:
+    chance = random.Random(3)
+    lines = []
+    for step in range(20):
+        ranks = chance.sample(range(8), 8)
+        lines += [f"{prefix.format(rank)}Update {step}: reward={chance.random():.2f}" for rank in ranks]
+    found = read(tmp_path, *lines)
+    assert found.proposal is not None
+    assert [step.step for step in found.steps] == list(range(20))
+    assert found.lines == 160
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Downloading shard {0} of 400 at {0}1.5 MB/s",
+        "2026-05-18 10:00:0{0} heartbeat pid 4412 uptime {0}s",
+        "request id={0} status 200 in 12ms batch_size 8",
+    ],
+)
+def test_what_may_count_anything_is_proposed_with_a_caveat_and_no_steps(line: str, tmp_path: Path) -> None:
+    found = read(tmp_path, *(line.format(number) for number in range(1, 9)))
+    assert found.proposal is not None
+    assert found.proposal.caveat is not None
+    assert found.steps == ()
+    assert any("But no word or number of these lines" in said for said in detected_text(found))
+    assert detected_json(found)["proposal"]["caveat"] == found.proposal.caveat
+
+
+def test_lines_of_training_are_proposed_before_those_that_count_anything(tmp_path: Path) -> None:
+    lines = [
+        line for number in range(1, 9) for line in (f"shard {number}", f"request {number}", f"n={number} ce=0.{number}")
+    ]
+    found = read(tmp_path, *lines)
+    assert found.proposal is not None
+    assert (found.proposal.example, found.proposal.caveat) == ("n=1 ce=0.1", None)
+
+
+@pytest.mark.parametrize("line", ["iter {0}: loss 6.10, time 250.00ms, mfu 38.12%", "Update {0}: reward=1"])
+def test_of_very_many_steps_the_first_and_the_last_are_told_and_how_many_are_left_out(
+    line: str, tmp_path: Path
+) -> None:
+    found = read(tmp_path, *(line.format(number) for number in range(3 * MOST_READ)))
+    assert [step.step for step in found.steps] == [*range(MOST_READ), *range(2 * MOST_READ, 3 * MOST_READ)]
+    assert detected_json(found)["steps_left_out"] == found.steps_left_out == MOST_READ
+    assert f"              and {3 * MOST_READ - 5} more, the last is step {3 * MOST_READ - 1}" in detected_text(found)
+
+
+def test_of_a_large_file_the_beginning_and_the_end_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.diagnose.formats.HEAD_BYTES", 1 << 16)
+    monkeypatch.setattr("streams.diagnose.formats.TAIL_BYTES", 1 << 16)
+    monkeypatch.setattr("streams.diagnose.reading.BLOCK_BYTES", 1 << 14)
+    found = read(tmp_path, *(f"iter {number}: loss 6.1, time 250.00ms, mfu 38.12%" for number in range(20_000)))
+    assert (found.steps[0].step, found.steps[-1].step) == (0, 19_999)
+    size = (tmp_path / "run.log").stat().st_size
+    assert size - (1 << 18) < found.bytes_left_out < size - (1 << 17) + 100
+
+
+def test_times_are_told_without_digits_that_mean_nothing(tmp_path: Path) -> None:
+    [first, *_] = detected_json(read(tmp_path, *(f"step {number} at 3.7 it/s" for number in range(5))))["steps"]
+    assert first == {"step": 0, "seconds_per_step": 0.27027}
 
 
 def test_a_counter_that_names_itself_is_preferred_to_any_other_rising_number() -> None:
