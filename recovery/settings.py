@@ -5,6 +5,7 @@ Precedence, highest first: environment (`RECOVERY_<SECTION>__<KEY>`, and two nam
 (`<data>/endpoints.json`, written while it runs), the defaults below. Everything is read once, at start, and frozen.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -33,8 +34,15 @@ _PLAIN = {
 
 
 def _split(value: object) -> object:
-    """Let an environment variable give a list as `a,b`."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    """Let an environment variable give a list as `a,b`, or as it stands in a settings file."""
+    if not isinstance(value, str):
+        return value
+    if not value.lstrip().startswith("["):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ValueError('must be a list: a,b or ["a", "b"]') from error
 
 
 def _prefixed(*prefixes: str) -> Callable[[str], str]:
@@ -256,7 +264,7 @@ class NodeLokiSettings(StoreSettings, NodeLabelSettings):
 
 
 class WatchSettings(Section):
-    """How job output is read."""
+    """How job output is read; the limits of hangs, stragglers and incidents are policy: `recovery policy show`."""
 
     poll_s: Seconds = Field(default=0.1, description="Seconds between two looks at a file that had nothing new.")
     packs: Annotated[tuple[Folder, ...], BeforeValidator(_split)] = Field(

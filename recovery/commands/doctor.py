@@ -41,7 +41,11 @@ def logs(
     Looks from here with this user's rights and changes nothing: run it where, and as whom, `recovery watch` runs.
     Exit 1 where a step fails.
     """
+    from schemas.identity import JOB_ID
+
     settings = settings_of(ctx)
+    if not JOB_ID.fullmatch(job):
+        fail(f"{job!r} is no Slurm job id: expected 123, 123_4 (array), 200+1 (heterogeneous) or the raw id")
     view, blind = _known(settings, job)
     shown = _attempt(view, attempt)
     checks = _checks(settings, view, shown)

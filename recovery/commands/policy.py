@@ -1,11 +1,14 @@
 """`recovery policy`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recovery.commands.common import TOOLS, Sections, codec_of, fail
+from recovery.commands.common import TOOLS, Sections, codec_of, fail, settings_of
+
+if TYPE_CHECKING:
+    from schemas.policy import Policy
 
 Cluster = Annotated[str, typer.Option(help="Whose policy; default: slurm.cluster of the settings.")]
 
@@ -19,23 +22,38 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="policy", rich_help_panel=TOOLS)
 
 
-def show(ctx: typer.Context, cluster: Cluster = "") -> None:
+def show(
+    ctx: typer.Context,
+    cluster: Cluster = "",
+    defaults: Annotated[bool, typer.Option("--defaults", help="The shipped policy; asks nobody.")] = False,
+) -> None:
     """Print the policy in force, as JSON that can be edited and published."""
     import json
     from dataclasses import asdict
 
+    from schemas.policy import DEFAULT_POLICY
+
+    policy = DEFAULT_POLICY if defaults else _in_force(ctx, cluster)
+    typer.echo(json.dumps(asdict(policy), indent=2))
+
+
+def _in_force(ctx: typer.Context, cluster: str) -> "Policy":
     from recovery.policies import PolicyError, in_force
+    from schemas.codec import Codec
+    from schemas.registry import RegistryError, RegistryIds
     from streams.kafka import KafkaUnavailable
 
-    settings, codec = codec_of(ctx)
+    settings = settings_of(ctx)
     name = cluster or settings.slurm.cluster
     try:
-        current = in_force(settings.kafka.bootstrap, codec, name)
-    except (PolicyError, KafkaUnavailable) as error:
+        current = in_force(settings.kafka.bootstrap, Codec(RegistryIds(settings.registry.url)), name)
+    except (RegistryError, KafkaUnavailable) as error:
+        fail(f"{error}; `recovery policy show --defaults` prints the shipped policy without asking")
+    except PolicyError as error:
         fail(str(error))
     origin = "published" if current.published else "the shipped default; none was published"
     typer.echo(f"{current.digest} logic {current.logic} for {name} ({origin})", err=True)
-    typer.echo(json.dumps(asdict(current.policy), indent=2))
+    return current.policy
 
 
 def publish(
