@@ -20,6 +20,7 @@ from bench.history import MixHistory, mix_history
 from infra.local.stack import Stack
 from projections.migrate import upgrade
 from projections.records import Record
+from projections.runner import switch_often
 from projections.store import Batch, Source, Store, engine_of, prepare
 from projections.tables import OFFSETS, PROJECTED
 from streams.replay.history import StoredRecord
@@ -53,6 +54,7 @@ def _measure(engine: Engine) -> Figure:
     batches = _batches(history)
     events = sum(len(batch) for _, batch in batches)
     gc.freeze()  # the history itself is not what is measured
+    switch_often()
     copies: dict[str, bytes] = {}
 
     def project() -> Run:

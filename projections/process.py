@@ -7,7 +7,7 @@ from sqlalchemy.exc import OperationalError
 
 from projections import migrate
 from projections.reading import consumer
-from projections.runner import FIRST_BACK_OFF_S, GROUP, LAST_BACK_OFF_S, Runner
+from projections.runner import FIRST_BACK_OFF_S, GROUP, LAST_BACK_OFF_S, Runner, switch_often
 from projections.store import Store, engine_of
 from recovery.process import ProcessContext, Stop, run_process
 from recovery.settings import Settings
@@ -33,6 +33,7 @@ def _body(context: ProcessContext) -> None:
     check_topics(settings.kafka.bootstrap, TOPICS)
     codec = Codec(RegistryIds(settings.registry.url))
     engine = engine_of(settings.postgres.url)
+    switch_often()
     try:
         runner = Runner(consumer(settings.kafka.bootstrap, GROUP), codec, Store(engine), context.stop, context.health)
         runner.run(topic.name for topic in TOPICS)
