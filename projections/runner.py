@@ -54,8 +54,10 @@ log = structlog.get_logger(__name__)
 
 
 def switch_often() -> None:
-    """Have Python's threads take turns quickly: by default the one that talks with PostgreSQL waits 5 ms, at each of its
-    many short turns, for the one that prepares, and a batch takes half as long again.
+    """Have Python's threads take turns quickly.
+
+    By default the one that talks with PostgreSQL waits 5 ms for the one that prepares, at each of its many short turns,
+    and a batch takes half as long again.
     """
     sys.setswitchinterval(SWITCH_S)
 
