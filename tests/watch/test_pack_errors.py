@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from recovery.cli import app
-from streams.watch.packs import BadPack, load_packs, read_pack
+from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
+from streams.watch.examples import load_matcher
+from streams.watch.packs import (
+    COMMON_KEYS,
+    FORMAT_KEYS,
+    PHASE_KEYS,
+    SIGNATURE_KEYS,
+    VALUE_KEYS,
+    BadPack,
+    load_packs,
+    read_pack,
+)
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
 
 FAN = """
 [[signature]]
@@ -120,3 +134,34 @@ def test_lines_on_standard_input_are_tried() -> None:
     assert tried.stdout.startswith("2: xid-off-the-bus (")
     quiet = CliRunner().invoke(app, ["signatures", "test", "-"], input="quiet\n")
     assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "no line matches anything\n")
+
+
+def test_the_guide_s_example_is_a_pack_that_loads() -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    packs = read_pack("packs.md", example)
+    assert load_matcher(packs).scan(packs.signatures[0].examples[0].encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("heading", "keys"),
+    [
+        ("`[[signature]]`", SIGNATURE_KEYS | COMMON_KEYS),
+        ("`[[format]]`", FORMAT_KEYS | VALUE_KEYS | COMMON_KEYS),
+        ("`[[phase]]`", PHASE_KEYS | COMMON_KEYS),
+    ],
+)
+def test_the_guide_explains_every_key_and_no_other(heading: str, keys: set[str]) -> None:
+    section = GUIDE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == keys
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("class", FaultClass), ("scope", Scope), ("remedy", Remedy), ("role", LineRole), ("phase", Phase)],
+)
+def test_the_guide_lists_the_words_of_each_vocabulary(
+    key: str, words: type[FaultClass | Scope | Remedy | LineRole | Phase]
+) -> None:
+    [row] = [row for row in GUIDE.partition("## Vocabularies")[2].splitlines() if row.startswith(f"| `{key}` |")]
+    assert re.findall(r"`(\w+)`", row)[1:] == [word.value for word in words]
