@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from itertools import islice, pairwise
 
 from streams.diagnose.proposals import Proposal, loaded
 from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.shapes import LEAST_LINES, Shapes, speaks
+from streams.watch.examples import load_matcher
 from streams.watch.matcher import Found, Matcher
-from streams.watch.packs import Packs
+from streams.watch.packs import Packs, read_pack
 from streams.watch.progress import Step
 
 # A large file is known by its beginning, and how far it came by its end.
@@ -67,7 +70,10 @@ def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detecte
         taken.append(piece)
     left_out = sum(after.offset - before.offset - len(before.data) for before, after in pairwise(taken))
     found = reading.detected(left_out)
-    return found if found.framework is not None else _proposed(found, taken)
+    if found.framework is not None:
+        return found
+    proposed = _proposed(found, taken)
+    return proposed if proposed.steps else _by_words(found, taken) or proposed
 
 
 @dataclass
@@ -152,6 +158,22 @@ def _proposed(found: Detected, taken: list[Piece]) -> Detected:
         left_out = steps.count - len(steps.told)
         return replace(found, lines=lines, proposal=proposal, steps=steps.told, steps_left_out=left_out)
     return found
+
+
+def _by_words(found: Detected, taken: list[Piece]) -> Detected | None:
+    """What diagnose reads of lines in which nothing rises steadily: steps by their words alone."""
+    reading = _Reading(*_general_formats())
+    for piece in taken:
+        reading.take(piece.data)
+    read = reading.detected(found.bytes_left_out)
+    return None if not read.steps else replace(read, framework=None, checkpoints=found.checkpoints)
+
+
+@cache
+def _general_formats() -> tuple[Packs, Matcher]:
+    text = (files("streams.diagnose") / "packs" / "general.toml").read_text(encoding="utf-8")
+    packs = Packs((), read_pack("general.toml", text).formats)
+    return packs, load_matcher(packs)
 
 
 def _read(proposal: Proposal, matcher: Matcher, taken: list[Piece]) -> tuple[_Steps, int]:

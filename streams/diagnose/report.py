@@ -114,6 +114,9 @@ def detected_text(said: Detected) -> Iterator[str]:
             yield f"But {said.proposal.caveat}: use this only if you know that they do."
         yield "A format for a pack of your own (put it into a file *.toml of a folder that watch.packs names):"
         yield from (f"  {line}" for line in pack_lines(said.proposal))
+    elif said.steps:
+        yield f"No known format. {said.lines} lines speak of steps, but no number rises from each to the next:"
+        yield f"  {said.example[:WIDTH]}"
     else:
         yield "No known format, and no line that repeats with a rising number."
     if said.bytes_left_out:
@@ -149,7 +152,7 @@ def _shown(line: Line) -> str:
 
 def _progress(steps: Steps) -> str:
     if steps.last_step is None:
-        return "no step was read"
+        return "no step was read; `recovery formats detect` looks for an unknown program's"
     saved = steps.last_checkpoint_step
     durable = "no finished checkpoint was read" if saved is None else f"the last finished checkpoint is of step {saved}"
     name = f" ({steps.framework})" if steps.framework is not None else ""

@@ -183,6 +183,13 @@ def test_what_may_count_anything_is_proposed_with_a_caveat_and_no_steps(line: st
     assert detected_json(found)["proposal"]["caveat"] == found.proposal.caveat
 
 
+def test_steps_that_rise_in_no_shape_are_read_by_their_words_as_diagnose_does(tmp_path: Path) -> None:
+    found = read(tmp_path, *(f"worker uptime {n}s\nEpoch: [4][ {7 - n}/50] Loss 2.{n}" for n in range(5)))
+    assert (found.framework, found.proposal) == (None, None)
+    assert [step.step for step in found.steps] == [7, 6, 5, 4, 3]
+    assert "  Epoch: [4][ 7/50] Loss 2.0" in detected_text(found)
+
+
 def test_lines_of_training_are_proposed_before_those_that_count_anything(tmp_path: Path) -> None:
     lines = [
         line for number in range(1, 9) for line in (f"shard {number}", f"request {number}", f"n={number} ce=0.{number}")
