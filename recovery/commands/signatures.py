@@ -108,9 +108,11 @@ def _test_pack(path: Path, folders: tuple[Path, ...]) -> None:
     from streams.watch.matcher import Matcher
     from streams.watch.packs import BadPack, load_packs
 
+    there = path.absolute()
+    known = there in folders or there.parent in folders
     try:
-        packs = load_packs((*folders, path))
-        own = [(name, count) for name, count in packs.files if Path(name) == path or Path(name).parent == path]
+        packs = load_packs(folders if known else (*folders, path))
+        own = [(name, count) for name, count in packs.files if there in (file := Path(name).absolute(), file.parent)]
         wrong = [f"{name}: it is empty: there is no [[signature]], [[format]] or [[phase]]" for name, n in own if not n]
         wrong += [f"{path}: it is empty: there is no file *.toml"] if not own else []
         wrong += problems(packs, Matcher(packs))
@@ -121,8 +123,7 @@ def _test_pack(path: Path, folders: tuple[Path, ...]) -> None:
     if wrong:
         raise typer.Exit(EXIT_BAD)
     for new, old in packs.replaced:
-        if new != old:
-            typer.echo(f"{new} replaces {old}")
+        typer.echo(f"{new} replaces {old}")
     for name, count in own:
         entries = "1 entry" if count == 1 else f"{count} entries"
         typer.echo(f"{name}: {entries}; every example is found, and no counter-example")

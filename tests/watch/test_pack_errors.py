@@ -110,6 +110,16 @@ def test_an_entry_that_replaces_a_shipped_one_is_told_where_packs_are_tried_and_
     assert f"{pack}:2: signature xid-off-the-bus replaces " in line
 
 
+def test_a_pack_of_the_site_s_own_folder_replaces_not_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "site.toml").write_text(FAN)
+    for name in ("site.toml", "."):
+        tried = CliRunner().invoke(app, ["signatures", "test", name], env={"RECOVERY_WATCH__PACKS": str(tmp_path)})
+        assert tried.exit_code == 0
+        assert "replaces" not in tried.stdout
+        assert "site.toml: 1 entry; every example is found" in tried.stdout
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
