@@ -64,7 +64,11 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
         remedy = Remedy.RESTART
     explanation = cause.explanation
     if len(incident.lines) > 1:
-        explanation += f"; {incident.lines_seen - 1} other matching lines are its consequences or weaker signs"
+        others = incident.lines_seen - 1
+        lines_are = (
+            "line is its consequence or a weaker sign" if others == 1 else "lines are its consequences or weaker signs"
+        )
+        explanation += f"; {others} other matching {lines_are}"
     return Attribution(
         Finding(cause.fault_class, cause.scope, remedy, nodes, explanation + "."),
         cause.root,

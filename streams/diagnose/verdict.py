@@ -125,7 +125,10 @@ def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, o
     others = tuple(line for line in lines if line is not cause.root)
     explanation = cause.explanation
     if others and cause.remedy is not Remedy.IGNORE:
-        explanation += f"; {len(others)} other matching lines are consequences or weaker signs"
+        lines_are = (
+            "line is a consequence or a weaker sign" if len(others) == 1 else "lines are consequences or weaker signs"
+        )
+        explanation += f"; {len(others)} other matching {lines_are}"
     return Diagnosis(
         cause.fault_class,
         cause.scope,
@@ -160,7 +163,7 @@ def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> 
     else:
         text = "The program said that it was done." if finished else "No line says that anything failed."
     if outlived:
-        text += f" Training went on after {outlived} lines that can mean a fault."
+        text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
     return Diagnosis(*said, (), None, (), text, confidence, steps, len(accounts), outlived)
 
 

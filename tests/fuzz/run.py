@@ -23,9 +23,9 @@ LEAST_S, S_PER_BYTE = 1.0, 20e-6
 """CPU seconds that one way may take for one file, and for each of its bytes."""
 STALLED_S = 300
 """Wall-clock seconds of one round after which the run ends, and shows where it stands."""
-MOST_GROWTH_MB = 512
+MOST_GROWTH_MB = 320
 """How much memory may grow from the first tenth of the rounds to the end: RE2 keeps up to 8 MB a pattern."""
-LONG_LINE_GROWTH_MB = 768
+LONG_LINE_GROWTH_MB = 384
 """How much memory one line may take, however long it is: hyperscan tells of every place at which a match may end."""
 
 
