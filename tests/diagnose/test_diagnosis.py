@@ -217,9 +217,9 @@ def test_heartbeats_until_the_time_limit_do_not_hide_that_steps_stood_still(tmp_
 
 def test_of_a_log_of_nothing_but_steps_the_first_and_the_last_are_told(tmp_path: Path) -> None:
     found = said(
-        tmp_path, job=lines(*(f"iter {number}: loss 2.4000, time 251.00ms, mfu 41.00%" for number in range(50_000)))
+        tmp_path, job=lines(*(f"iter {number}: loss 2.4000, time 251.00ms, mfu 41.00%" for number in range(15_000)))
     )
-    assert (found.steps.first_step, found.steps.last_step) == (0, 49_999)
+    assert (found.steps.first_step, found.steps.last_step) == (0, 14_999)
 
 
 def test_output_that_grows_while_steps_stand_still_is_a_hang(tmp_path: Path) -> None:

@@ -34,14 +34,14 @@ def untold(_name: str, _read: int, _size: int) -> None:
 def test_a_compressed_file_is_read_as_what_it_holds_whatever_it_is_called(
     packed: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    text = b"".join(b"line %d\n" % number for number in range(100_000)) + OOM.encode()
+    text = b"".join(b"line %d\n" % number for number in range(30_000)) + OOM.encode()
     path = tmp_path / "job.log"
     path.write_bytes(packed(text[:9]) + packed(text[9:]))
     assert b"".join(piece.data for piece in pieces(str(path), untold)) == text
     said = run("diagnose", str(path))
     assert said.exit_code == 0
-    assert "job.log:100001:" in said.stdout
-    assert "100001: cuda-oom" in run("signatures", "test", str(path)).stdout
+    assert "job.log:30001:" in said.stdout
+    assert "30001: cuda-oom" in run("signatures", "test", str(path)).stdout
     assert "cuda oom" in run("diagnose", "-", given=path.read_bytes()).stdout
 
 
