@@ -16,22 +16,18 @@ from infra.local.stack import Stack
 from schemas.nodes import NodeFaultSeen
 from schemas.topics import NODES
 from streams.kafka import TopicView, decode, reader
-from tests.sources.benches import KafkaBench, LokiBench, VictoriaLogsBench
-from tests.sources.victorialogs_server import binary
+from tests.watch.collectors import Collectors, collectors
 from tests.watch.test_process import Bench, until
 
 pytestmark = pytest.mark.stack
 XID = "NVRM: Xid (PCI:0000:06:00): 79, number {n}, GPU has fallen off the bus."
-QUICK = {"SETTLE_S": "0.3", "DELAY_S": "2", "POLL_S": "0.1"}
 
 
 class NodeLogs:
     """Everything that a collector may send node logs to, each with hosts of its own, and what is heard of them."""
 
-    def __init__(
-        self, bench: Bench, kafka: KafkaBench, loki: LokiBench, victorialogs: VictoriaLogsBench | None
-    ) -> None:
-        self.bench, self.kafka, self.loki, self.victorialogs = bench, kafka, loki, victorialogs
+    def __init__(self, bench: Bench, sent_to: Collectors) -> None:
+        self.bench, self.sent_to = bench, sent_to
         self.facts: list[NodeFaultSeen] = []
         self.consumer = reader(bench.endpoints.kafka, f"test-nodes-{bench.job_id}")
         self.view = TopicView(self.consumer, (NODES,), self._take)
@@ -39,27 +35,22 @@ class NodeLogs:
     def writers(self) -> dict[str, Callable[[str, str], object]]:
         """A way to log for each source, by the source's name."""
         made: dict[str, Callable[[str, str], object]] = {
-            f"kafka:{self.kafka.topic}": lambda host, text: self.kafka.send(
+            f"kafka:{self.sent_to.kafka.topic}": lambda host, text: self.sent_to.kafka.send(
                 [json.dumps({"message": text, "timestamp": now_ms(), "host": host, "filename": "kern.log"})]
             ),
-            "loki:nodes": lambda host, text: self.loki.server.push(
+            "loki:nodes": lambda host, text: self.sent_to.loki.server.push(
                 [(now_ms() * 1_000_000, {"host": host, "cluster": "local"}, text)]
             ),
         }
-        if self.victorialogs is not None:
-            server = self.victorialogs.server
+        if self.sent_to.victorialogs is not None:
+            server = self.sent_to.victorialogs.server
             made["victorialogs:nodes"] = lambda host, text: server.push(
                 json.dumps({"_msg": text, "_time": str(now_ms() * 1_000_000), "host": host}).encode() + b"\n"
             )
         return made
 
     def environment(self) -> dict[str, str]:
-        named = {"KAFKA__TOPIC": self.kafka.topic, "LOKI__URL": self.loki.server.url}
-        named |= {"LOKI__SEARCH": '{cluster="local"}'} | {f"LOKI__{name}": value for name, value in QUICK.items()}
-        if self.victorialogs is not None:
-            named["VICTORIALOGS__URL"] = self.victorialogs.server.url
-            named |= {f"VICTORIALOGS__{name}": value for name, value in QUICK.items()}
-        return {f"RECOVERY_NODES__{name}": value for name, value in named.items()}
+        return self.sent_to.environment("NODES")
 
     def heard(self, host: str) -> list[NodeFaultSeen]:
         """What was told of a host, each fact once."""
@@ -78,21 +69,10 @@ def now_ms() -> int:
 
 @pytest.fixture
 def logs(stack: Endpoints, session_stack: Stack, tmp_path: Path) -> Iterator[NodeLogs]:
-    program = binary()
-    (tmp_path / "victorialogs").mkdir()
-    made = None if program is None else VictoriaLogsBench(program, tmp_path / "victorialogs")
-    with (
-        closing(Bench(stack, tmp_path)) as bench,
-        closing(KafkaBench(stack, session_stack)) as kafka,
-        closing(LokiBench()) as loki,
-    ):
-        found = NodeLogs(bench, kafka, loki, made)
-        try:
+    with closing(Bench(stack, tmp_path)) as bench, collectors(stack, session_stack, tmp_path) as sent_to:
+        found = NodeLogs(bench, sent_to)
+        with closing(found.consumer):
             yield found
-        finally:
-            found.consumer.close()
-            if made is not None:
-                made.close()
 
 
 def test_a_nodes_line_of_every_source_is_told_of_the_node_once_through_a_kill_and_is_no_jobs_output(

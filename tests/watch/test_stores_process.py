@@ -21,38 +21,25 @@ from schemas.topics import REQUESTS
 from schemas.vocabulary import BlindKind
 from streams.kafka import producer, send
 from streams.sources.lines import Labels
-from tests.sources.benches import KafkaBench, LokiBench, VictoriaLogsBench, Written
-from tests.sources.victorialogs_server import binary
+from tests.sources.benches import Written
+from tests.watch.collectors import Collectors, collectors
 from tests.watch.parts import attempt
 from tests.watch.test_process import Bench, until
 
 pytestmark = pytest.mark.stack
 XID = "node2 rank 3: kernel: NVRM: Xid (PCI:0000:06:00): 79, number {n}"
-QUICK = {"SETTLE_S": "0.3", "DELAY_S": "2", "POLL_S": "0.1"}
 
 
 class Stores:
     """A job whose file is nowhere here, and everything that a collector may send its lines to."""
 
-    def __init__(
-        self, bench: Bench, kafka: KafkaBench, loki: LokiBench, victorialogs: VictoriaLogsBench | None
-    ) -> None:
-        self.bench = bench
-        self.kafka, self.loki, self.victorialogs = kafka, loki, victorialogs
+    def __init__(self, bench: Bench, sent_to: Collectors) -> None:
+        self.bench, self.sent_to = bench, sent_to
+        self.kafka, self.loki, self.victorialogs = sent_to.kafka, sent_to.loki, sent_to.victorialogs
         self.path = f"/nowhere/slurm-{bench.job_id}.out"
 
     def environment(self) -> dict[str, str]:
-        named = {
-            "KAFKA__TOPIC": self.kafka.topic,
-            "KAFKA__DELAY_S": "2",
-            "LOKI__URL": self.loki.server.url,
-            "LOKI__SEARCH": '{cluster="local"}',
-            "MISSING_AFTER_S": "1",
-        } | {f"LOKI__{name}": value for name, value in QUICK.items()}
-        if self.victorialogs is not None:
-            named["VICTORIALOGS__URL"] = self.victorialogs.server.url
-            named |= {f"VICTORIALOGS__{name}": value for name, value in QUICK.items()}
-        return {f"RECOVERY_WATCH__{name}": value for name, value in named.items()}
+        return self.sent_to.environment("WATCH", KAFKA__DELAY_S="2", MISSING_AFTER_S="1")
 
     def watch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return self.bench.watch(self.environment())
@@ -76,19 +63,8 @@ class Stores:
 
 @pytest.fixture
 def stores(stack: Endpoints, session_stack: Stack, tmp_path: Path) -> Iterator[Stores]:
-    program = binary()
-    (tmp_path / "victorialogs").mkdir()
-    made = None if program is None else VictoriaLogsBench(program, tmp_path / "victorialogs")
-    with (
-        closing(Bench(stack, tmp_path)) as bench,
-        closing(KafkaBench(stack, session_stack)) as kafka,
-        closing(LokiBench()) as loki,
-    ):
-        try:
-            yield Stores(bench, kafka, loki, made)
-        finally:
-            if made is not None:
-                made.close()
+    with closing(Bench(stack, tmp_path)) as bench, collectors(stack, session_stack, tmp_path) as sent_to:
+        yield Stores(bench, sent_to)
 
 
 def test_lines_of_every_source_become_facts_once_through_a_kill_and_being_blind_is_told(stores: Stores) -> None:
