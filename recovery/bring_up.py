@@ -7,6 +7,7 @@ from sqlalchemy.exc import OperationalError
 from infra.local.parts import Report, StackError
 from infra.local.stack import Stack
 from infra.local.supervisor import Supervisor
+from infra.local.tender import Tended
 from projections.migrate import upgrade
 from recovery.launch import NotReadyError, children, wait_ready
 from recovery.run_files import forget_dead
@@ -29,14 +30,15 @@ def bring_up(config: Path | None, report: Report) -> Settings:
     """
     before = load_settings(config)
     try:
-        Stack(before.data).start(report)
+        stack = Stack(before.data)
+        stack.start(report)
         settings = load_settings(config)  # the stack's addresses are known now
         _prepare(settings, report)
         started = children(settings, config)
         supervisor = Supervisor(settings.data)
         supervisor.stop()
         forget_dead(settings.data)
-        supervisor.start(started, report)
+        supervisor.start(started, report, [Tended(part.name, part.daemons) for part in stack.parts.values()])
         wait_ready(settings.data, {child.name for child in started}, READY_TIMEOUT_S, report)
     except (StackError, TopicsError, RegistryError, OperationalError, NotReadyError) as error:
         raise BringUpError(str(error)) from error

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Set
 from pathlib import Path
 
 from infra.local.folder import DataFolder
+from infra.local.keeper import Child, ChildStatus
 from infra.local.parts import Report
-from infra.local.supervisor import Child, ChildStatus, Supervisor
+from infra.local.supervisor import Supervisor
+from recovery.last_words import last_words
 from recovery.process import EXIT_FENCED, EXIT_SETTINGS
 from recovery.run_files import read_run_files
 from recovery.settings import Settings
@@ -17,7 +19,6 @@ from recovery.status import ProcessStatus, ask_all
 SINGLE = ("watch", "ask", "relay", "project", "gateway", "sac", "watchdog")
 POLL_S = 0.25
 HOPELESS_RESTARTS = 5
-LAST_WORDS = 300
 
 # The local cluster is ours alone: its jobs are admitted unless the operator says otherwise. Observed, not acted on.
 LOCAL_ENVIRONMENT = "local"
@@ -33,8 +34,10 @@ def children(settings: Settings, config: Path | None) -> list[Child]:
     env = _environment(settings, config)
     base = (sys.executable, "-m", "recovery")
     slots = [("decide", slot) for slot in range(settings.decide.slots)] + [("nodes", 0)]
-    deciders = [Child(f"{name}-{slot}", (*base, name, "--slot", str(slot)), env) for name, slot in slots]
-    return [*(Child(name, (*base, name), env) for name in SINGLE), *deciders]
+    commands = {name: (name,) for name in SINGLE} | {
+        f"{name}-{slot}": (name, "--slot", str(slot)) for name, slot in slots
+    }
+    return [Child(name, (*base, *words), env, EXIT_SETTINGS) for name, words in commands.items()]
 
 
 def _environment(settings: Settings, config: Path | None) -> Mapping[str, str]:
@@ -92,7 +95,7 @@ def _hopeless(child: ChildStatus) -> bool:
 
 
 def _log(data: Path, name: str) -> str:
-    """Return where the log of a process is, and its last line."""
+    """Return where the log of a process is, and what it says last."""
     path = DataFolder(data).log / f"{name}.log"
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-    return f"log {path}: {lines[-1][:LAST_WORDS]}" if lines else f"log {path} is empty"
+    words = last_words(path)
+    return f"log {path} is empty" if words is None else f"log {path}: {words}"

@@ -6,9 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infra.local.folder import DataFolder
+from infra.local.keeper import ChildStatus
 from infra.local.stack import PartStatus, Stack
-from infra.local.supervisor import ChildStatus, Supervisor
+from infra.local.supervisor import Supervisor
+from infra.local.tender import PartLife, revival_log
 from recovery.figures import Figures, together
+from recovery.last_words import last_words
 from recovery.run_files import RunRecord, read_run_files
 from recovery.status import ProcessStatus, ask_all
 
@@ -17,11 +21,24 @@ RATE_S = 1.0
 
 
 @dataclass(frozen=True)
+class PartRow:
+    """A part in words, and how often the supervisor brought it back (None: no supervisor looks after it)."""
+
+    part: PartStatus
+    health: str
+    restarts: int | None
+
+
+@dataclass(frozen=True)
 class Row:
-    """A process, and how often the supervisor had to start it again (None: another one looks after it)."""
+    """A process, and how often the supervisor had to start it again (None: another one looks after it).
+
+    One that is `given_up` is started again by `recovery up` alone.
+    """
 
     process: ProcessStatus
     restarts: int | None
+    given_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,7 +46,7 @@ class Overview:
     """What runs on this machine in one data folder."""
 
     data: Path
-    parts: tuple[PartStatus, ...]
+    parts: tuple[PartRow, ...]
     rows: tuple[Row, ...]
     decided_s: float | None = None
     """Facts decided a second, over the moment of the look; None where no decider answers."""
@@ -42,25 +59,41 @@ class Overview:
     @property
     def nothing_runs(self) -> bool:
         """Return whether neither a part nor a process is up."""
-        return not any(part.healthy for part in self.parts) and not any(row.process.running for row in self.rows)
+        return not any(row.part.healthy for row in self.parts) and not any(row.process.running for row in self.rows)
 
     @property
     def well(self) -> bool:
         """Return whether every part answers and every process is ready, and there are some."""
-        return bool(self.rows) and all(part.healthy for part in self.parts) and all(r.process.ready for r in self.rows)
+        parts, processes = (row.part.healthy for row in self.parts), (row.process.ready for row in self.rows)
+        return bool(self.rows) and all(parts) and all(processes)
 
 
 def look(data: Path) -> Overview:
     """Ask everything in this data folder now; takes a few seconds at most."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         parts = pool.submit(Stack(data).status)
-        watched = {child.name: child for child in Supervisor(data).status().children}
+        supervised = Supervisor(data).status()
         records = read_run_files(data)
         began = time.monotonic()
         said = ask_all(records)
-        shown = tuple(parts.result())
+        lives = {life.name: life for life in supervised.parts} if supervised.running else {}
+        shown = tuple(_part(part, lives.get(part.name), data) for part in parts.result())
         rate = _decided_s(records, said, began)
-        return Overview(data, shown, tuple(_rows(watched, said)), rate)
+        watched = {child.name: child for child in supervised.children}
+        return Overview(data, shown, tuple(_rows(watched, said, data)), rate)
+
+
+def _part(part: PartStatus, life: PartLife | None, data: Path) -> PartRow:
+    if part.healthy:
+        return PartRow(part, "answers", life.restarts if life else None)
+    if life is None:
+        return PartRow(part, "does not answer", None)
+    if not life.tries:
+        died = f"{', '.join(life.dead)} died; it is being started again" if life.dead else "does not answer"
+        return PartRow(part, died, life.restarts)
+    log = revival_log(DataFolder(data), part.name)
+    failed = f"{', '.join(life.dead)} died; {life.tries} starts have failed, tried again: {last_words(log)} (log {log})"
+    return PartRow(part, failed, life.restarts)
 
 
 def _decided_s(records: Sequence[RunRecord], before: Sequence[ProcessStatus], began: float) -> float | None:
@@ -75,26 +108,35 @@ def _decided_s(records: Sequence[RunRecord], before: Sequence[ProcessStatus], be
     return decided / (time.monotonic() - began)
 
 
-def _rows(watched: dict[str, ChildStatus], said: list[ProcessStatus]) -> list[Row]:
+def _rows(watched: dict[str, ChildStatus], said: list[ProcessStatus], data: Path) -> list[Row]:
     """Join by pid: of two processes of one kind, the supervisor may know one."""
     by_pid = {status.pid: status for status in said if status.running}
     rows = []
     for child in watched.values():
         own = by_pid.pop(child.pid, None) if child.pid is not None else None
-        rows.append(Row(replace(own, name=child.name) if own else _silent(child), child.restarts))
+        process = replace(own, name=child.name) if own else _silent(child, data)
+        rows.append(Row(process, child.restarts, child.given_up))
     others = [status for status in said if status.pid in by_pid or (not status.running and status.name not in watched)]
     return sorted([*rows, *(Row(status, None) for status in others)], key=lambda row: row.process.name)
 
 
-def _silent(child: ChildStatus) -> ProcessStatus:
+def _silent(child: ChildStatus, data: Path) -> ProcessStatus:
     """Return what is known of a process that has not said anything yet, or not any more."""
-    ended = "" if child.last_exit is None else f"; the last one ended with code {child.last_exit}"
     return ProcessStatus(
         name=child.name,
         pid=child.pid,
         running=child.running,
         ready=False,
-        health=f"{'starting' if child.running else 'not running'}{ended}",
+        health=_silence(child, DataFolder(data).log / f"{child.name}.log"),
         started_ms=None,
         url=None,
     )
+
+
+def _silence(child: ChildStatus, log: Path) -> str:
+    ended = "" if child.last_exit is None else f"; the last one ended with code {child.last_exit}"
+    if child.given_up:
+        return (
+            f"given up after {child.restarts + 1} starts: {last_words(log)}; correct it, then `recovery up` (log {log})"
+        )
+    return f"{'starting' if child.running else 'not running'}{ended}"

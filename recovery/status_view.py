@@ -12,7 +12,7 @@ from rich.text import Text
 
 from infra.local.stack import PartStatus
 from recovery.figures import MILESTONES, Milestone
-from recovery.overview import Overview, Row
+from recovery.overview import Overview, PartRow, Row
 
 WIDTH_OF_FILES = 140  # where the output is no terminal
 
@@ -25,10 +25,10 @@ def show(overview: Overview) -> None:
     if overview.nothing_runs:
         console.print(f"nothing runs in {overview.data}; `recovery up` starts it")
         return
-    parts = _table("part", "health", "address")
-    for part in overview.parts:
-        health = _health(part.healthy, "answers" if part.healthy else "does not answer")
-        parts.add_row(part.name, health, "\n".join(_endpoints(part).values()))
+    parts = _table("part", "restarts", "health", "address")
+    for one in overview.parts:
+        health = _health(one.part.healthy, one.health)
+        parts.add_row(one.part.name, _restarts(one), health, "\n".join(_endpoints(one.part).values()))
     console.print(parts)
     processes = _table("process", "pid", "restarts", "health", "lag", "address")
     for row in overview.rows:
@@ -73,7 +73,14 @@ def as_document(overview: Overview) -> str:
         "well": overview.well,
         "data": str(overview.data),
         "parts": [
-            {"name": part.name, "healthy": part.healthy, "endpoints": _endpoints(part)} for part in overview.parts
+            {
+                "name": one.part.name,
+                "healthy": one.part.healthy,
+                "health": one.health,
+                "restarts": one.restarts,
+                "endpoints": _endpoints(one.part),
+            }
+            for one in overview.parts
         ],
         "processes": [_document(row) for row in overview.rows],
         "figures": {
@@ -90,7 +97,8 @@ def as_document(overview: Overview) -> str:
 def _document(row: Row) -> dict[str, Any]:
     process = asdict(row.process)
     del process["figures"]
-    return process | {"lag": [asdict(lag) for lag in row.process.lag], "restarts": row.restarts}
+    lag = [asdict(lag) for lag in row.process.lag]
+    return process | {"lag": lag, "restarts": row.restarts, "given_up": row.given_up}
 
 
 def _seconds(found: Milestone | None) -> dict[str, Any] | None:
@@ -105,11 +113,15 @@ def _cells(row: Row) -> tuple[str | Text, ...]:
     return (
         process.name,
         str(process.pid or "-"),
-        "-" if row.restarts is None else str(row.restarts),
+        _restarts(row),
         _health(process.ready, process.health),
         str(sum(lag.records for lag in process.lag)) if process.lag else "-",
         "\n".join(process.addresses.values()) or process.url or "-",
     )
+
+
+def _restarts(row: Row | PartRow) -> str:
+    return "-" if row.restarts is None else str(row.restarts)
 
 
 def _health(well: bool, text: str) -> Text:

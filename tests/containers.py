@@ -78,6 +78,10 @@ class ContainerPart:
         if self._container is not None:
             self._container.get_wrapped_container().stop(timeout=10)
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        return ()  # the engine's own
+
     def healthy(self) -> bool:
         return self._container is not None and _answers(self.name, self.endpoints)
 

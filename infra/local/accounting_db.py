@@ -29,11 +29,13 @@ grant all on slurm_acct_db.* to slurm@'127.0.0.1';
 class AccountingDb:
     """Starts and stops MariaDB in `<folder>/slurm/mysql`."""
 
+    DAEMON = "mariadbd"
+
     def __init__(self, folder: DataFolder) -> None:
         self._data = folder.part("slurm") / "mysql"
         self._socket = folder.socket("mysql.sock")
         self._user = pwd.getpwuid(os.geteuid()).pw_name
-        self._daemon = Daemon("mariadbd", folder)
+        self._daemon = Daemon(self.DAEMON, folder)
 
     def running(self) -> bool:
         return self._daemon.running()

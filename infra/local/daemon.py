@@ -35,6 +35,11 @@ class Daemon:
     def running(self) -> bool:
         return self.process() is not None
 
+    def died(self) -> bool:
+        """Whether it was started and has ended, and nobody has told it to."""
+        process = Process.load(self._record)
+        return process is not None and not process.alive()
+
     def start(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, launcher: Sequence[str] = ()) -> None:
         """Starts the program in the background, with `env` added to the present environment."""
         leftover = Process.load(self._record)

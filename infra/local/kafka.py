@@ -87,6 +87,10 @@ class Kafka:
     def stop(self) -> None:
         self._daemon.stop(seconds=STOP_SECONDS)
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        return (self._daemon.name,)
+
     def healthy(self) -> bool:
         """Whether our broker runs and what answers on its port has the cluster id of this data folder."""
         port = self._ports.known("kafka")

@@ -27,6 +27,10 @@ class Part(Protocol):
     def stop(self) -> None:
         """Ends what `start` started, by recorded pid; durable data stays. Does nothing if nothing runs."""
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        """The names of its servers, by which their records and logs are found."""
+
     def healthy(self) -> bool:
         """Whether it runs, answers, and is ours (not another stack's on the same port)."""
 

@@ -25,20 +25,23 @@ def is_free(port: int) -> bool:
 
 
 class Ports:
-    """The remembered ports of one stack, in one JSON file of name to number."""
+    """The remembered ports of one stack, in one JSON file of name to number. With `keep` none is chosen anew."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, keep: bool = False) -> None:
         self._file = file
+        self._keep = keep
 
     def known(self, name: str) -> int | None:
         return self._read().get(name)
 
     def free(self, *names: str) -> list[int]:
-        """Ports for servers which do not run now, in the order of `names`. Raises `StackError` when none is free."""
+        """Ports for servers which do not run now, in the order of `names`. Raises `StackError` when there is none."""
         with self._locked():
             ports = self._read()
             for name in names:
                 if name not in ports or not is_free(ports[name]):
+                    if name in ports and self._keep:
+                        raise StackError(f"port {ports[name]} of {name} is taken; `recovery up` chooses another")
                     ports[name] = _choose(set(ports.values()))
             draft = self._file.with_suffix(".tmp")
             draft.write_text(json.dumps(ports, indent=1))

@@ -61,6 +61,10 @@ class Postgres:
     def stop(self) -> None:
         self._daemon.stop(seconds=STOP_SECONDS, number=signal.SIGINT)  # its "fast" shutdown: ends open sessions
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        return (self._daemon.name,)
+
     def healthy(self) -> bool:
         """Whether our server runs and answers; the password, drawn for this data folder, keeps others out."""
         return self._ports.known("postgres") is not None and self._daemon.running() and self._accepts()

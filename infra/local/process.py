@@ -91,9 +91,11 @@ class Process:
 
     @classmethod
     def load(cls, file: Path) -> "Process | None":
-        if not file.exists():
+        try:
+            text = file.read_text()
+        except FileNotFoundError:
             return None
-        return cls.from_json(json.loads(file.read_text()))
+        return cls.from_json(json.loads(text))
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> "Process":
@@ -125,6 +127,15 @@ def spawn(argv: Sequence[str], *, env: Mapping[str, str], log: Path, launcher: S
     process = Process(pid, stat.started if stat else 0, tuple(argv))
     _wait_for_exec(process)
     return process
+
+
+def exit_code(pid: int) -> int | None:
+    """The code of a child of ours that has ended (negative: by that signal), None while it runs."""
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 127  # reaped when it failed to start
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def _wait_for_exec(process: Process) -> None:

@@ -54,6 +54,10 @@ class Registry:
     def stop(self) -> None:
         self._daemon.stop(seconds=STOP_SECONDS)
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        return (self._daemon.name,)
+
     def healthy(self) -> bool:
         url = self.endpoints.get("url")
         if url is None or not self._daemon.running():

@@ -76,15 +76,22 @@ class Slurm:
         AccountingDb(self._folder).stop()
         self._munged.stop(seconds=STOP_SECONDS)
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        return (AccountingDb.DAEMON, *(daemon.name for daemon in self._own))
+
     def healthy(self) -> bool:
         """Whether all daemons run, slurmctld and slurmdbd answer, and every node responds (drained or not)."""
-        daemons = (self._munged, self._slurmdbd, self._slurmctld, *self._nodes.values())
-        alive = AccountingDb(self._folder).running() and all(daemon.running() for daemon in daemons)
+        alive = AccountingDb(self._folder).running() and all(daemon.running() for daemon in self._own)
         return alive and self._all_nodes_respond() and self._accounting_answers()
 
     @property
     def endpoints(self) -> Mapping[str, str]:
         return {"slurm_conf": str(self._conf)} if self._conf.exists() else {}
+
+    @property
+    def _own(self) -> tuple[Daemon, ...]:
+        return (self._munged, self._slurmdbd, self._slurmctld, *self._nodes.values())
 
     @property
     def _home(self) -> Path:
@@ -99,8 +106,7 @@ class Slurm:
         return {"SLURM_CONF": str(self._conf), "PATH": search_path(), "LC_ALL": "C.UTF-8"}
 
     def _any_running(self) -> bool:
-        daemons = (self._munged, self._slurmdbd, self._slurmctld, *self._nodes.values())
-        return AccountingDb(self._folder).running() or any(daemon.running() for daemon in daemons)
+        return AccountingDb(self._folder).running() or any(daemon.running() for daemon in self._own)
 
     def _configure(self) -> None:
         """Writes the configuration, with ports that are free now (so never while a daemon runs)."""

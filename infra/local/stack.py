@@ -38,12 +38,15 @@ class PartStatus:
 class Stack:
     """All parts of one data folder. Safe to call from several processes: they take turns.
 
-    `instead` takes the place of parts of the same name: servers that others run, such as containers.
+    `instead` takes the place of parts of the same name: servers that others run, such as containers. With `keep_ports`
+    a part whose port someone else took does not start: its clients would not find it elsewhere.
     """
 
-    def __init__(self, data_folder: Path, instead: Mapping[str, Part] | None = None) -> None:
+    def __init__(
+        self, data_folder: Path, instead: Mapping[str, Part] | None = None, *, keep_ports: bool = False
+    ) -> None:
         self._folder = DataFolder(data_folder.resolve())
-        ports = Ports(self._folder.root / "ports.json")
+        ports = Ports(self._folder.root / "ports.json", keep=keep_ports)
         parts: tuple[Part, ...] = (
             Kafka(self._folder, ports),
             Registry(self._folder, ports),
@@ -75,6 +78,17 @@ class Stack:
             summary = "; ".join(f"{name}: {error}" for name, error in failed.items())
             raise StackError(summary) from next(iter(failed.values()))
         return Endpoints.load(self._folder.root) if {"kafka", "registry", "postgres"} <= started else None
+
+    def revive(self, name: str, report: Report) -> None:
+        """Starts a part again that died; does nothing where the stack was stopped meanwhile. Raises `StackError`.
+
+        Parts are revived beside each other, and not while the stack starts or stops.
+        """
+        part = self.parts[name]
+        with self._locked(fcntl.LOCK_SH), self._locked(name=f"{name}.lock"):
+            if not (self._folder.root / "endpoints.json").exists():
+                return
+            part.start(report)
 
     def stop(self) -> None:
         """Ends every part; data stays. Raises the first part's error after all were tried."""
@@ -112,7 +126,7 @@ class Stack:
         return set(known)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with (self._folder.run / "stack.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    def _locked(self, how: int = fcntl.LOCK_EX, name: str = "stack.lock") -> Iterator[None]:
+        with (self._folder.run / name).open("w") as lock:
+            fcntl.flock(lock, how)
             yield

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from infra.local.daemon import Daemon
 from infra.local.folder import DataFolder
+from infra.local.keeper import Child
 from infra.local.parts import PartFailed, Report
 from infra.local.stack import Stack
-from infra.local.supervisor import Child, Supervisor
+from infra.local.supervisor import Supervisor
 from projections.migrate import upgrade
 from recovery.launch import children
 from recovery.run_files import read_run_files

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from infra.local.folder import DataFolder
+from infra.local.keeper import Child, ChildStatus, Keeper
 from infra.local.process import Process
-from infra.local.supervisor import Child, ChildStatus, Supervisor
+from infra.local.supervisor import Supervisor
 from tests.infra.cluster import wait_for
 
 pytestmark = pytest.mark.stack  # real processes, not pure
@@ -69,6 +71,25 @@ def test_a_child_that_fails_at_once_is_tried_more_and_more_rarely(supervisor: Su
     assert gaps[0] >= 0.2
     assert gaps[1] >= 0.4
     assert gaps[2] >= 0.8
+
+
+def test_a_child_that_says_it_can_t_succeed_is_given_up_after_a_few_ever_later_starts(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.create()
+    keeper = Keeper(Child("wrong", (sys.executable, "-c", "raise SystemExit(2)"), hopeless=2), folder)
+    now, starts = 0.0, []
+    while not keeper.status().given_up:
+        if keeper.look(now) and keeper.process is not None:
+            starts.append(now)
+            process = keeper.process
+            assert process.wait(10.0)
+            assert keeper.look(now)
+        now += 0.5
+        assert now < 100.0
+
+    assert starts == [0.0, 1.0, 4.0, 13.0]
+    assert keeper.status() == ChildStatus("wrong", None, restarts=3, last_exit=2, given_up=True)
+    assert not keeper.look(now + 1000.0)
 
 
 def test_a_program_that_is_not_there_is_said_in_its_log_and_tried_again(supervisor: Supervisor, tmp_path: Path) -> None:

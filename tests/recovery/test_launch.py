@@ -5,19 +5,23 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from infra.local.supervisor import Child, Supervisor
+from infra.local.keeper import Child
+from infra.local.supervisor import Supervisor
 from recovery.launch import NotReadyError, children, wait_ready
 from recovery.overview import Row, look
+from recovery.process import EXIT_SETTINGS
 from recovery.run_files import forget_dead, read_run_files
 from recovery.settings import SacSettings, Settings, WatchdogSettings, load_settings
 from tests.recovery.probes import START, UNTIL_STOPPED, within_deadline
 
 pytestmark = pytest.mark.stack  # not pure: starts real processes
 WAIT_S = 15.0
+GIVEN_UP_S = 60.0
 
 
 def quiet(_sentence: str) -> None:
@@ -89,6 +93,31 @@ def test_the_overview_shows_a_process_that_keeps_ending(tmp_path: Path, supervis
     assert not look(tmp_path).well
 
 
+def test_a_process_with_a_wrong_setting_is_given_up_says_why_and_is_tried_again_by_the_next_start(
+    tmp_path: Path, supervisor: Supervisor
+) -> None:
+    mended = tmp_path / "mended"
+    body = f"""
+    from pathlib import Path
+    if not Path({str(mended)!r}).exists():
+        raise SettingsError('slurm.cluster is x; it says y')
+{UNTIL_STOPPED}"""
+    wrong = replace(probe(tmp_path, 0, body), hopeless=EXIT_SETTINGS)
+    supervisor.start([wrong], quiet)
+    deadline = time.monotonic() + GIVEN_UP_S
+    while not (row := row_of(tmp_path, "probe-0")).given_up:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert row.process.health == (
+        "given up after 4 starts: stopped by a setting: slurm.cluster is x; it says y; correct it, then `recovery up` "
+        f"(log {tmp_path / 'log' / 'probe-0.log'})"
+    )
+    assert not look(tmp_path).well
+    mended.touch()
+    supervisor.start([wrong], quiet)
+    wait_ready(tmp_path, {"probe-0"}, WAIT_S, quiet)
+
+
 def test_stopping_leaves_no_run_file(tmp_path: Path, supervisor: Supervisor) -> None:
     supervisor.start([probe(tmp_path, 0, UNTIL_STOPPED)], quiet)
     [status] = wait_ready(tmp_path, {"probe-0"}, WAIT_S, quiet)
@@ -109,6 +138,7 @@ def test_every_process_gets_the_same_settings_and_deciders_a_slot_each(tmp_path:
         child.name for child in started
     }
     for child in started:
+        assert child.hopeless == EXIT_SETTINGS
         assert child.env["RECOVERY_DATA"] == str(tmp_path)
         assert child.env["RECOVERY_CONFIG"] == str(config)
         assert "RECOVERY_SAC__PARTITIONS" not in child.env, "what the operator set is inherited"
