@@ -9,10 +9,11 @@ from __future__ import annotations
 from schemas.decisions import AdviceWithheld, AnomalyDetected
 from schemas.frozen import replace
 from schemas.identity import derived_id
+from schemas.policy import Policy
 from schemas.vocabulary import AnomalyKind, AttemptState, Disposition, FaultClass, Refusal, Resolution
 from streams.decide import advice as advices
 from streams.decide import incident as incidents
-from streams.decide.state import Attempt, JobState
+from streams.decide.state import Attempt, JobState, Pace
 from streams.decide.turn import Turn
 
 BASELINE_FROM = 5
@@ -25,24 +26,32 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt, seconds: float | None, 
     """Take in one step time. One that includes a save or an evaluation says nothing."""
     if seconds is None or seconds <= 0 or in_phase or attempt.state is not AttemptState.RUNNING:
         return job
-    pace = attempt.pace
+    before, pace = attempt.pace, paced(attempt.pace, seconds, turn.policy)
+    attempt = replace(attempt, pace=pace)
+    if pace.reported and not before.reported:
+        return _found(turn, job, attempt, seconds)
+    if before.reported and not pace.reported:
+        return _over(turn, job, attempt)
+    return job.with_attempt(attempt)
+
+
+def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
+    """What is known of the pace after one more step time; `reported` while it is that of a straggler."""
     if pace.baseline is None:
         first = (*pace.first, seconds)
         baseline = sorted(first)[BASELINE_FROM // 2] if len(first) >= BASELINE_FROM else None
-        return job.with_attempt(replace(attempt, pace=replace(pace, first=first[:BASELINE_FROM], baseline=baseline)))
-    slow = seconds > turn.policy.straggler_factor * pace.baseline
-    pace = replace(
+        return replace(pace, first=first[:BASELINE_FROM], baseline=baseline)
+    if seconds > policy.straggler_factor * pace.baseline:
+        slow = pace.slow + 1
+        return replace(pace, slow=slow, normal=0, reported=pace.reported or slow >= policy.straggler_samples)
+    normal = pace.normal + 1
+    return replace(
         pace,
-        baseline=pace.baseline if slow else (1 - DRIFT) * pace.baseline + DRIFT * seconds,
-        slow=pace.slow + 1 if slow else 0,
-        normal=0 if slow else pace.normal + 1,
+        baseline=(1 - DRIFT) * pace.baseline + DRIFT * seconds,
+        slow=0,
+        normal=normal,
+        reported=pace.reported and normal < policy.straggler_samples,
     )
-    attempt = replace(attempt, pace=pace)
-    if not pace.reported and pace.slow >= turn.policy.straggler_samples:
-        return _found(turn, job, replace(attempt, pace=replace(pace, reported=True)), seconds)
-    if pace.reported and pace.normal >= turn.policy.straggler_samples:
-        return _over(turn, job, replace(attempt, pace=replace(pace, reported=False)))
-    return job.with_attempt(attempt)
 
 
 def _found(turn: Turn, job: JobState, attempt: Attempt, seconds: float) -> JobState:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
+from streams.diagnose.course import Course
 from streams.diagnose.reading import Piece
+from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
@@ -33,8 +35,6 @@ STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
-_SKIPPED = re.compile(rb"number of skipped iterations: +[1-9]")
-_LOSS = re.compile(rb"loss: +\d")
 MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
@@ -84,6 +84,7 @@ class Account:
     rates: dict[str, float] = field(default_factory=dict)
     """Seconds per item of each GPU or rank that works on its own."""
     voices: Voices = field(default_factory=Voices)
+    course: Course = field(default_factory=Course)
     finished: bool = False
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
@@ -107,7 +108,8 @@ class Account:
         line_no, counted = piece.line_no, 0
         last_step: Found | None = None
         waited_at: int | None = None
-        for found in matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS):
+        every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS)
+        for found in every:
             line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
@@ -115,6 +117,7 @@ class Account:
             self._note(found, piece.offset + found.start, line_no, silent_ms)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
+        self.course.take(piece, every, self._stamp)
         self.voices.listen(piece.data, self._stamp, waited_at)
         if last_step is not None:
             after = piece.data[last_step.start : last_step.start + NEAR_BYTES]
@@ -126,6 +129,10 @@ class Account:
 
     def end(self) -> None:
         """There is no more: if the run that started over says nothing, the failure before it is what happened."""
+        skips = self.course.skips
+        if skips.for_ever and skips.first is not None:
+            line = skipped_for_ever(replace(skips.first, file=self.name))
+            self.faults.append(Sighting(line, False, None, self.last_step))
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier = self.earlier[:-1]
@@ -162,7 +169,7 @@ class Account:
 
     def _note(self, found: Found, offset: int, line_no: int, silent_ms: int | None) -> None:
         if found.progress is not None:
-            self._moved(found.progress, finite=not _is_nan(found.fault) and not _is_skipped(found.line))
+            self._moved(found.progress, finite=not _is_nan(found.fault) and not is_skipped(found.line))
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
@@ -244,11 +251,6 @@ def _is_final(line: Line) -> bool:
 
 def _is_waiting(found: Found) -> bool:
     return found.fault is not None and found.fault.signature.fault_class is FaultClass.NCCL_TIMEOUT
-
-
-def _is_skipped(line: bytes) -> bool:
-    """Whether nothing was learned in the step, or in all that the line tells together: then it has no loss."""
-    return _SKIPPED.search(line) is not None and _LOSS.search(line) is None
 
 
 def _is_nan(fault: Fault | None) -> bool:

@@ -22,6 +22,7 @@ _ACTIONS = {
     Remedy.IGNORE: "nothing",
     Remedy.WAIT: "wait: somebody else already acts",
 }
+_SLOW = "let it run, and look at the clocks, links and storage of its nodes"
 _SCOPES = {
     Scope.NODE: "a node",
     Scope.JOB: "the job itself",
@@ -64,7 +65,9 @@ def diagnosis_text(said: Diagnosis) -> Iterator[str]:
         ranks = ranks_of(said)
         if ranks:
             yield f"Ranks:           {', '.join(map(str, ranks))}"
-    yield f"What to do:      {_ACTIONS[said.remedy]} ({said.remedy.value}; confidence {said.confidence:.0%})"
+    slow = said.fault_class is FaultClass.STRAGGLER and said.remedy is Remedy.WAIT
+    action = _SLOW if slow else _ACTIONS[said.remedy]
+    yield f"What to do:      {action} ({said.remedy.value}; confidence {said.confidence:.0%})"
     yield f"Progress:        {_progress(said.steps)}"
     if said.root is not None:
         yield f"Root line:       {_shown(said.root)}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
-from streams.decide.blame import places_of
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import UNKNOWN, Account, Sighting
 from streams.diagnose.reading import Progress, pieces, written_ms
+from streams.diagnose.rhythm import slow_steps
+from streams.diagnose.tasks import placed
 from streams.watch.matcher import Matcher
 
 # Training that moves on this long after a fault in another file has outlived it.
@@ -72,6 +73,8 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     if _ended_well(accounts, sightings):
         return _beside_the_run(sightings, steps, len(accounts), outlived)
     nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes.values()))
+    texts = [text for account in accounts for text in account.places]
+    sightings, places = placed(sightings, texts)
     scene = Scene(
         nodes=nodes,
         step=next((one.step for one in sightings if one.step is not None), None),
@@ -79,7 +82,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
         silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
         earlier=tuple(one for account in accounts for one in account.earlier),
         silent_rank=_silent_rank(accounts, sightings),
-        places=places_of((text for account in accounts for text in account.places), [one.line for one in sightings]),
+        places=places,
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
     return _with_cause(weigh(counting, scene), [one.line for one in sightings], steps, len(accounts), outlived)
@@ -151,6 +154,7 @@ def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> 
     rates = {worker: rate for account in accounts for worker, rate in account.rates.items() if rate > 0}
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
     confidence = 0.8 if finished or outlived else 0.6
+    slowed, root = None if finished else _slowed(accounts), None
     if not finished and idle_ms >= HANG_SILENCE_MS:
         said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.6
         text = (
@@ -160,11 +164,23 @@ def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> 
         slow = max(rates, key=lambda worker: rates[worker])
         said, confidence = (FaultClass.STRAGGLER, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE), 0.6
         text = f"{slow} needs {rates[slow]:g} s where another needs {min(rates.values()):g} s for the same work."
+    elif slowed is not None:
+        said, confidence, root = (FaultClass.STRAGGLER, Scope.UNKNOWN, Remedy.WAIT), 0.5, slowed
+        text = slowed.detail[:1].upper() + slowed.detail[1:] + "."
     else:
         text = "The program said that it was done." if finished else "No line says that anything failed."
     if outlived:
         text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
-    return Diagnosis(*said, (), None, (), text, confidence, steps, len(accounts), outlived)
+    return Diagnosis(*said, (), root, (), text, confidence, steps, len(accounts), outlived)
+
+
+def _slowed(accounts: Sequence[Account]) -> Line | None:
+    """The first of the steps that took longer, for good, than the same run's steps did before."""
+    for account in accounts:
+        rhythm = account.course.slow
+        if rhythm is not None and rhythm.first_slow is not None and rhythm.baseline is not None:
+            return slow_steps(rhythm.seconds, rhythm.baseline, replace(rhythm.first_slow, file=account.name))
+    return None
 
 
 def _steps(accounts: Sequence[Account]) -> Steps:

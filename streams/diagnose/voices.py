@@ -18,8 +18,11 @@ LEAST_RANKS = 3
 LEAST_SILENCE_MS = 60_000
 """One rank must have been silent for so long while all others printed; their own last lines lie closer together."""
 
-# As torchrun and its kin, srun -l and mpirun put it before a line.
-_RANKS = re.compile(rb"(?m)^(?:\[(?:rank|default)(\d{1,6})\]|\s{0,4}(\d{1,6}): |\[\d{1,6},(\d{1,6})\]<std)")
+# As PyTorch, srun -l and mpirun put it before a line. What torchrun puts there (`[default3]:`), each node has.
+_RANKS = re.compile(
+    rb"(?m)^(?:(?:\s{0,4}\d{1,6}: )?(?:\[default\d{1,6}\]: ?)?\[rank(\d{1,6})\]"
+    rb"|\s{0,4}(\d{1,6}): (?!\[default\d)|\[\d{1,6},(\d{1,6})\]<std)"
+)
 
 
 @dataclass

@@ -20,9 +20,16 @@ _BEFORE_NODE = re.compile(
     rb"(?:\[[^\[\]]{0,80}\]|<std(?:out|err)>|\d[\d:.,+TZ/-]*+|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
     rb"|(?:DEBUG|INFO|WARNING|WARN|ERROR)\b|[\s:>|(\[-])*+"
 )
-_RANK = re.compile(
-    rb"(?i)(?:\[|\b)(?:rank|default)[ :]{0,2}(\d{1,7})\b|\[task (\d{1,7})\]|^\s*(\d{1,7}): |^\[\d+,(\d{1,7})\]<std"
+# A rank of the whole job. Of a node, of a group of ranks, several processes have the same.
+_RANK = re.compile(rb"(?i)(?:\b([a-z]+)[ _-])?\brank[ :]{0,2}(\d{1,7})\b|^\[\d+,(\d{1,7})\]<std")
+_NOT_OF_JOB = re.compile(
+    rb"(?i)local|node|host|machine|group|role|replica|shard|stage|[dtpcesm]p|data|tensor|pipeline|model|expert|context"
+    rb"|sequence|parallel"
 )
+# srun -l numbers tasks. Where each of them is a launcher (`3: [default5]:`), a task is no rank.
+_TASK = re.compile(rb"(?i)\[task (\d{1,7})\]|^\s*(\d{1,7}): ")
+_LOCAL = re.compile(rb"\[default\d{1,7}\]")
+"""What torchrun puts before each line: the role, and the rank among those of the node."""
 
 
 # Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, torchrun, Ray (an address).
@@ -95,5 +102,8 @@ def _node(head: bytes, names: Mapping[str, str]) -> str | None:
 
 
 def _rank(head: bytes) -> int | None:
-    match = _RANK.search(head)
-    return None if match is None else int(next(group for group in match.groups() if group is not None))
+    for match in _RANK.finditer(head):
+        if match.group(1) is None or not _NOT_OF_JOB.fullmatch(match.group(1)):
+            return int(match.group(2) or match.group(3))
+    task = None if _LOCAL.search(head) else _TASK.search(head)
+    return None if task is None else int(task.group(1) or task.group(2))

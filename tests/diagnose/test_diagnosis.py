@@ -101,6 +101,23 @@ def test_the_rank_that_stopped_printing_before_the_others_is_told(tmp_path: Path
     assert "stopped printing" not in said(tmp_path, job=heard(10, 4, 10, 10)).explanation
 
 
+@pytest.mark.parametrize(
+    ("prefix", "ranks"),
+    [("[rank5]: ", [5]), ("5: ", [5]), ("[default5]:", []), ("1: [default5]:", []), ("1: [rank13]: ", [13])],
+)
+def test_only_a_number_that_no_other_process_of_the_job_has_is_told_as_a_rank(
+    prefix: str, ranks: list[int], tmp_path: Path
+) -> None:
+    said_oom = prefix + OOM.removeprefix("[rank3]: ")
+    assert diagnosis_json(said(tmp_path, job=lines(step(80), said_oom)))["ranks"] == ranks
+
+
+def test_a_place_among_the_processes_of_a_node_is_not_told_as_the_silent_rank(tmp_path: Path) -> None:
+    printed = [f"[default{n}]: 2026-08-01 10:{minute:02d}:00 x" for minute in range(10) for n in range(4 - minute // 4)]
+    late = [f"[default{n}]: 2026-08-01 10:20:00 {timeout(3)}" for n in (0, 1, 2)]
+    assert "stopped printing" not in said(tmp_path, job=lines(*printed, *late)).explanation
+
+
 def test_a_step_that_was_skipped_is_no_way_out_of_lost_numbers(tmp_path: Path) -> None:
     def iteration(number: int, loss: str, skipped: int) -> str:
         return (
@@ -182,6 +199,13 @@ def test_what_srun_says_of_tasks_tells_the_node_of_a_rank(tmp_path: Path) -> Non
     ]
     found = said(tmp_path, job=lines(f"37: {ECC}", *ended))
     assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node04",))
+
+
+def test_where_each_task_is_a_launcher_srun_tells_the_node_of_its_lines(tmp_path: Path) -> None:
+    ended = [f"srun: error: node0{node}: task {node - 3}: Exited with exit code 1" for node in (4, 3, 5)]
+    for mark in ("2: [rank1]:", "2: [default1]:"):
+        found = said(tmp_path, job=lines(f"{mark} {ECC}", *ended))
+        assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node05",))
 
 
 def test_the_launchers_summary_tells_the_node_that_the_root_line_does_not(tmp_path: Path) -> None:

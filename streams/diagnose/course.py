@@ -1,0 +1,110 @@
+"""How the steps of a file went: whether they became slow for good, and whether anything was still learned in them.
+
+The matcher leaves out steps that are close together, and of those without a time all but the first and the last. Some
+of what lies between is read here, so that a file has a course whatever it prints.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from schemas.facts import Evidence
+from streams.diagnose.reading import Piece
+from streams.diagnose.rhythm import Rhythm
+from streams.diagnose.skipping import Skips, overflows_in
+from streams.watch.masking import digest_of, kept_text
+from streams.watch.matcher import ANSI, Found
+from streams.watch.packs import Format
+from streams.watch.progress import Step, read_step
+
+READ_OF_A_PIECE = 256
+"""So many lines, evenly spread, are read beside those that the matcher gives."""
+MOST_RHYTHMS = 64
+_SPEAKER = re.compile(rb"\s*(?:\[(?:rank|default|task )?\d+\]|\d+: |\[\d+,\d+\]<std|\([^()\n]{0,60}pid=\d+)")
+
+Stamp = Callable[[bytes], int | None]
+_Key = tuple[str, int | None, bytes]
+
+
+@dataclass
+class Course:
+    """Give it the pieces of a file, with what was found in them. What it tells has no name of the file."""
+
+    skips: Skips = field(default_factory=Skips)
+    _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
+
+    def take(self, piece: Piece, found: Sequence[Found], stamp: Stamp) -> None:
+        """Read on."""
+        text = piece.data.replace(b"\r", b"\n") if b"\r" in piece.data else piece.data
+        overflows = overflows_in(text)
+        low = 0
+        for start, line, step, one in _with_those_between(text, found):
+            place = partial(self._place, piece, start, line, stamp)
+            high = bisect_left(overflows, start)
+            self.skips.overflowed(high - low, place)
+            low = high
+            if one is not None:
+                self._paused(one)
+            if step is not None:
+                self._stepped(step, line, stamp, place)
+        if low < len(overflows):
+            first = _line_at(text, overflows[low])
+            self.skips.overflowed(len(overflows) - low, partial(self._place, piece, *first, stamp))
+
+    @property
+    def slow(self) -> Rhythm | None:
+        """The rhythm of most steps, if it became slow for good."""
+        most = max(self._rhythms.values(), key=lambda rhythm: rhythm.samples, default=None)
+        return None if most is None or most.baseline is None else most
+
+    def _paused(self, found: Found) -> None:
+        if found.loaded is not None:
+            self._rhythms.clear()
+        elif found.phase is not None or found.saved is not None:
+            for rhythm in self._rhythms.values():
+                rhythm.pause()
+
+    def _stepped(self, step: Step, line: bytes, stamp: Stamp, place: Callable[[], Evidence]) -> None:
+        self.skips.stepped(step.step, line, place)
+        speaker = _SPEAKER.match(line)
+        key = (step.framework, step.total_steps, b"" if speaker is None else speaker[0])
+        if key in self._rhythms or len(self._rhythms) < MOST_RHYTHMS:
+            self._rhythms.setdefault(key, Rhythm()).stepped(step, line, stamp, place)
+
+    @staticmethod
+    def _place(piece: Piece, start: int, line: bytes, stamp: Stamp) -> Evidence:
+        text, line_no = kept_text(line, 0), piece.line_no + piece.data.count(b"\n", 0, start)
+        now_ms = stamp(line)
+        return Evidence("", piece.offset + start, line_no, now_ms, now_ms or 0, None, None, text, digest_of(text))
+
+
+def _with_those_between(text: bytes, found: Sequence[Found]) -> Iterator[tuple[int, bytes, Step | None, Found | None]]:
+    """All that was found, and some steps between two of the same format; each with its start and its line."""
+    stride = max(1, len(text) // READ_OF_A_PIECE)
+    before: Found | None = None
+    for one in found:
+        form = None if one.progress is None else one.progress.form
+        if form is not None and before is not None and before.progress is not None and before.progress.form is form:
+            yield from _between(text, before.start, one.start, stride, form)
+        yield one.start, one.line, one.progress, one
+        before = one
+
+
+def _between(text: bytes, low: int, high: int, stride: int, form: Format) -> Iterator[tuple[int, bytes, Step, None]]:
+    last = low
+    for at in range(low + stride, high, stride):
+        start, line = _line_at(text, at)
+        step = read_step(form, line) if last < start < high else None
+        if step is not None:
+            yield start, line, step, None
+            last = start
+
+
+def _line_at(text: bytes, at: int) -> tuple[int, bytes]:
+    start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+    line = text[start : end if end >= 0 else len(text)]
+    return start, ANSI.sub(b"", line) if b"\x1b" in line else line
