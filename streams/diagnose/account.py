@@ -17,13 +17,14 @@ from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
 from streams.diagnose.course import Course
+from streams.diagnose.hosts import Hosts
 from streams.diagnose.reading import Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
-from streams.watch.origin import named_nodes, names_of, origin_among
+from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among
 from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
@@ -85,7 +86,10 @@ class Account:
     """Seconds per item of each GPU or rank that works on its own."""
     voices: Voices = field(default_factory=Voices)
     course: Course = field(default_factory=Course)
+    hosts: Hosts = field(default_factory=Hosts)
     finished: bool = False
+    finished_ms: int = 0
+    """When the program said so; 0 if no line says when."""
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
     _idle_since_ms: int | None = None
@@ -100,7 +104,10 @@ class Account:
         """Read on."""
         if self._read < NODES_BYTES:
             for line in piece.data.splitlines():
-                self._name(line)
+                named, leading = named_by_place(line), named_in_front(line)
+                for node in named if leading is None else (*named, leading):
+                    self._meet(node)
+                self.hosts.hear(line, named, leading)
                 self._rate(line)
                 if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
                     self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
@@ -178,7 +185,7 @@ class Account:
         if found.fault is not None:
             self._failed(found, found.fault, offset, line_no, silent_ms)
         if found.phase is Phase.FINISHING:
-            self.finished = True
+            self.finished, self.finished_ms = True, self._now_ms
             if _COMPLETED.search(found.line):
                 self._completed()
 

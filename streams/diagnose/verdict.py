@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import UNKNOWN, Account, Sighting
+from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, standing
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.tasks import placed
 from streams.watch.matcher import Matcher
 
-# Training that moves on this long after a fault in another file has outlived it.
-OUTLIVED_MS = 60_000
 # Of devices that do the same work on their own, one that is so many times slower than another is broken.
 SLOW_FACTOR = 3
 
@@ -65,14 +64,23 @@ def diagnose(names: Sequence[str], matcher: Matcher, now_ms: int, told: Progress
 
 def conclude(accounts: Sequence[Account]) -> Diagnosis:
     """Weigh what the files say together."""
-    sightings = sorted(_standing(accounts), key=lambda one: moment(one.line))
+    away = elsewhere(accounts)
+    said = _concluded(accounts, sorted(standing(accounts, away), key=lambda one: moment(one.line)), away)
+    if not away:
+        return said
+    names = ", ".join(f"{host} ({file})" for host, file in away.items())
+    text = f" Left aside, for no file of the job names this node: {names}."
+    return replace(said, explanation=said.explanation + text)
+
+
+def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away: Collection[str]) -> Diagnosis:
     steps = _steps(accounts)
     outlived = sum(account.outlived for account in accounts)
     if not sightings:
         return _without_lines(accounts, steps, outlived)
-    if _ended_well(accounts, sightings):
+    if ended_well(accounts) and all(is_beside(one, accounts) for one in sightings):
         return _beside_the_run(sightings, steps, len(accounts), outlived)
-    nodes = tuple(dict.fromkeys(node for account in accounts for node in account.nodes.values()))
+    nodes = tuple(dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in away))
     texts = [text for account in accounts for text in account.places]
     sightings, places = placed(sightings, texts)
     scene = Scene(
@@ -80,7 +88,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
         step=next((one.step for one in sightings if one.step is not None), None),
         finished=all(one.finished for one in sightings),
         silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
-        earlier=tuple(one for account in accounts for one in account.earlier),
+        earlier=earlier(accounts),
         silent_rank=_silent_rank(accounts, sightings),
         places=places,
     )
@@ -94,13 +102,6 @@ def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> 
     return next((rank for one in accounts if (rank := one.voices.silent(complaining)) is not None), None)
 
 
-def _ended_well(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> bool:
-    """Whether a program said that it was done, and only files without any step, those of nodes, show faults."""
-    programs = [account for account in accounts if account.last_step is not None or account.finished]
-    names = {account.name for account in programs}
-    return any(one.finished for one in programs) and all(one.line.evidence.file not in names for one in sightings)
-
-
 def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, outlived: int) -> Diagnosis:
     line = sightings[0].line
     node = f" on {line.evidence.node}" if line.evidence.node is not None else ""
@@ -112,16 +113,6 @@ def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, out
 
 def _by_limit(line: Line) -> bool:
     return line.fault_class is FaultClass.SCHEDULER_TIMEOUT
-
-
-def _standing(accounts: Sequence[Account]) -> Iterator[Sighting]:
-    """The faults that training did not outlive, in whichever file it moved on."""
-    advanced_ms = max((account.advanced_ms for account in accounts), default=0)
-    for account in accounts:
-        for sighting in account.faults:
-            seen_ms = sighting.line.evidence.read_ms
-            if seen_ms == 0 or account.advanced_ms == advanced_ms or advanced_ms < seen_ms + OUTLIVED_MS:
-                yield sighting
 
 
 def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, outlived: int) -> Diagnosis:
@@ -149,12 +140,12 @@ def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, o
 
 def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> Diagnosis:
     """No line says that anything failed: the run is well, or it stands still, or a device of it is slow."""
-    finished = any(account.finished for account in accounts)
-    idle_ms = min((account.idle_ms for account in accounts if account.last_step is not None), default=0)
+    finished, last = ended_well(accounts), moved_last(accounts)
+    idle_ms = min((account.idle_ms for account in last if account.last_step is not None), default=0)
     rates = {worker: rate for account in accounts for worker, rate in account.rates.items() if rate > 0}
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
     confidence = 0.8 if finished or outlived else 0.6
-    slowed, root = None if finished else _slowed(accounts), None
+    slowed, root = None if finished else _slowed(last), None
     if not finished and idle_ms >= HANG_SILENCE_MS:
         said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.6
         text = (

@@ -58,12 +58,23 @@ _NO_NODE = re.compile(
 
 
 def named_nodes(line: bytes) -> list[str]:
-    """Names of nodes in a line, by where they stand; for logs of which nobody knows the allocation."""
+    """Names of nodes in a line; for logs of which nobody knows the allocation."""
+    leading = named_in_front(line)
+    return list(dict.fromkeys(named_by_place(line) + ([] if leading is None else [leading])))
+
+
+def named_by_place(line: bytes) -> list[str]:
+    """Names that stand where nothing but a node's does."""
     names = [name for match in _CERTAIN.finditer(line[:1024]) for name in match.groups() if name]
-    leading = _LEADING.match(line, 0, HEAD_BYTES)  # backtracks over a long run of digits
-    if leading is not None and not _NO_NODE.match(leading.group(1)):
-        names.append(leading.group(1))
     return [name.decode().rstrip(".") for name in dict.fromkeys(names)]
+
+
+def named_in_front(line: bytes) -> str | None:
+    """What a launcher may have put before a line: a node's name, by its looks."""
+    leading = _LEADING.match(line, 0, HEAD_BYTES)  # backtracks over a long run of digits
+    if leading is None or _NO_NODE.match(leading.group(1)):
+        return None
+    return leading.group(1).decode().rstrip(".")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""What several files say together: those of a job's ranks, of its attempts, and of its nodes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.vocabulary import FaultClass, Remedy
+from streams.diagnose.hosts import Hosts, is_elsewhere
+from streams.diagnose.matching import general_matcher
+from streams.diagnose.verdict import Diagnosis, diagnose
+from streams.watch.origin import named_by_place, named_in_front
+
+NOW_MS = 1_785_578_400_000
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.20 GiB."
+XID = "Aug  1 10:00:05 {} kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
+DONE = "Training completed."
+
+
+@cache
+def general() -> Any:
+    return general_matcher()
+
+
+def said(folder: Path, **files: list[str]) -> Diagnosis:
+    for name, lines in files.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return diagnose([str(folder / name) for name in files], general(), NOW_MS, lambda _name, _read, _size: None)
+
+
+def step(number: int, time: str | None = None) -> str:
+    stamp = "" if time is None else f"[2026-08-01 {time}] "
+    return f"{stamp}iteration {number:8d}/  500000 | elapsed time per iteration (ms): 1000.0 | lm loss: 2.4 |"
+
+
+def nccl(node: str) -> str:
+    return f"{node}:4311:4400 [1] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>"
+
+
+@pytest.mark.parametrize(
+    ("output", "host", "counts"),
+    [
+        ([nccl("node1"), nccl("node2")], "node2", True),
+        ([nccl("node1"), nccl("node2")], "node9", False),
+        ([nccl("node1"), nccl("node2")], "node2.cluster.example", True),
+        ([nccl("node1.cluster.example")], "node1", True),
+        ([nccl("node1.cluster.example")], "node1.other.example", False),
+        ([nccl("Node1")], "node1", True),
+        (["SLURM_JOB_NODELIST=node[01-04,7],gpu1"], "node03", True),
+        (["SLURM_JOB_NODELIST=node[01-04,7],gpu1"], "gpu1", True),
+        (["SLURM_JOB_NODELIST=node[01-04,7],gpu1"], "node05", False),
+        (["node1: starting", "node2: starting"], "node2", True),
+        (["node1: starting", "node2: starting"], "node9", False),
+        (["trainer0: starting", "trainer1: starting"], "node9", True),  # these are no nodes
+        (["starting"], "node9", True),  # no node is named
+        ([nccl("node1"), "world_size: 32"], "node9", True),  # not all nodes are named
+        ([nccl("node1"), "nnodes=4"], "node9", True),
+        ([nccl("node1"), "nnodes=1"], "node9", False),
+        (["hostname=localhost, x", "failed on node because of it"], "node9", True),
+    ],
+)
+def test_a_node_s_log_counts_unless_the_job_names_its_nodes_and_it_is_none_of_them(
+    output: list[str], host: str, counts: bool, tmp_path: Path
+) -> None:
+    found = said(tmp_path, job=[*output, step(80), "RuntimeError: no luck"], kernel=[XID.format(host)])
+    assert (found.fault_class is FaultClass.GPU_HARDWARE) is counts
+    assert ("Left aside" in found.explanation and f"{host} (" in found.explanation) is not counts
+    if not counts:
+        assert (found.nodes, found.remedy is Remedy.RESTART_EXCLUDING_NODE) == ((), False)
+
+
+def test_a_node_s_log_alone_is_believed(tmp_path: Path) -> None:
+    assert said(tmp_path, kernel=[XID.format("node9")]).nodes == ("node9",)
+    two = said(tmp_path, kernel=[XID.format("node9")], other=["Aug  1 10:00:05 node3 systemd[1]: Started x."])
+    assert two.nodes == ("node9",)
+
+
+def test_of_a_log_of_many_nodes_only_the_lines_of_the_job_s_nodes_count(tmp_path: Path) -> None:
+    syslog = [XID.format("node9"), XID.format("node2"), XID.format("node8")]
+    found = said(tmp_path, job=[nccl("node1"), nccl("node2"), step(80)], syslog=syslog)
+    assert found.nodes == ("node2",)
+    assert "node9" in found.explanation
+
+
+def test_a_host_list_of_absurd_length_is_bounded() -> None:
+    hosts = Hosts()
+    line = b"SLURM_NODELIST=node[1-999999999],x[9-1],y[z]"
+    hosts.hear(line, named_by_place(line), named_in_front(line))
+    assert len(hosts.listed) <= 4096
+    assert not is_elsewhere("node7", [hosts])
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [[OOM], [step(100), OOM], [f"[2026-08-01 10:05:00] {OOM}"], ["starting", "RuntimeError: no luck"]],
+    ids=["no step", "steps", "later", "an exception"],
+)
+def test_that_one_rank_was_done_does_not_hide_that_another_failed(failed: list[str], tmp_path: Path) -> None:
+    done = [step(99, "10:04:00"), step(100, "10:04:01"), DONE]
+    found = said(tmp_path, rank0=done, rank1=failed)
+    assert found.remedy is not Remedy.IGNORE
+    assert found.root is not None
+    assert found.root.evidence.file.endswith("rank1")
+
+
+def test_a_later_attempt_that_was_done_leaves_nothing_of_the_failure_before_it(tmp_path: Path) -> None:
+    for time in (None, "10:00:00"):
+        later = None if time is None else "10:30:00"
+        first, second = [step(80, time), OOM], [step(70, time), step(100, later), DONE]
+        assert said(tmp_path, first=first, second=second).remedy is Remedy.IGNORE
+        assert said(tmp_path, second=second, first=first).remedy is Remedy.IGNORE
+
+
+def test_attempts_in_files_of_their_own_that_fail_in_the_same_place_are_not_tried_again(tmp_path: Path) -> None:
+    killed = "E torch/distributed/elastic/api.py:984] failed (exitcode: -9) local_rank: 0 (pid: 5120) of binary: x"
+    first = [step(80, "10:00:00"), killed]
+    again = said(tmp_path, first=first, second=[step(70, "10:30:00"), step(80, "10:40:00"), killed])
+    assert again.remedy is Remedy.TERMINATE_NO_RETRY
+    elsewhere = said(tmp_path, first=first, second=[step(70, "10:30:00"), step(90, "10:40:00"), killed])
+    assert elsewhere.remedy is Remedy.RESTART
+    ranks = said(tmp_path, first=first, second=[step(79, "10:00:00"), step(80, "10:00:01"), killed])
+    assert ranks.remedy is Remedy.RESTART, "ranks of one attempt fail together"
+
+
+def test_an_attempt_that_was_done_does_not_hide_that_a_later_one_failed_or_stands_still(tmp_path: Path) -> None:
+    first = [step(70, "10:00:00"), step(100, "10:10:00"), DONE]
+    assert said(tmp_path, first=first, second=[step(150, "11:00:00"), OOM]).fault_class is FaultClass.CUDA_OOM
+    beats = [f"[2026-08-01 1{hour}:30:00] heartbeat" for hour in range(1, 4)]
+    hung = said(tmp_path, first=first, second=[step(150, "11:00:00"), *beats])
+    assert hung.fault_class is FaultClass.HANG_NO_LOG
+
+
+def test_all_ranks_are_done_where_only_the_first_says_so(tmp_path: Path) -> None:
+    steps = [step(number, f"10:{number:02d}:00") for number in range(1, 50)]
+    found = said(tmp_path, rank0=[*steps, DONE], rank1=steps, rank2=steps[:-1])
+    assert "said that it was done" in found.explanation
