@@ -18,7 +18,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
 from streams.diagnose.course import Course
 from streams.diagnose.hosts import Hosts
-from streams.diagnose.reading import Piece
+from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.watch.masking import digest_of, kept_text
@@ -87,6 +87,7 @@ class Account:
     voices: Voices = field(default_factory=Voices)
     course: Course = field(default_factory=Course)
     hosts: Hosts = field(default_factory=Hosts)
+    ends: Ends = field(default_factory=Ends)
     finished: bool = False
     finished_ms: int = 0
     """When the program said so; 0 if no line says when."""
@@ -112,6 +113,8 @@ class Account:
                 if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
                     self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
         self._read += len(piece.data)
+        if self.last_step is None:
+            self.ends.take(piece)
         line_no, counted = piece.line_no, 0
         last_step: Found | None = None
         waited_at: int | None = None

@@ -76,6 +76,12 @@ def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detecte
     return proposed if proposed.steps else _by_words(found, taken) or proposed
 
 
+def proposed_steps(taken: list[Piece]) -> tuple[int, int] | None:
+    """The first and the last step by the best proposal for an unknown program's lines; None where there is none."""
+    found = _proposed(Detected(None, 0, (), 0, (), "", None, 0), taken)
+    return (found.steps[0].step, found.steps[-1].step) if found.steps else None
+
+
 @dataclass
 class _Steps:
     first: list[ReadStep] = field(default_factory=list)

@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -24,6 +24,7 @@ _PACKED: tuple[tuple[re.Pattern[bytes], Callable[[BinaryIO], object]], ...] = (
     (re.compile(rb"\xfd7zXZ\x00"), lzma.LZMAFile),
 )
 MAGIC_BYTES = 10
+END_BYTES = 1 << 16
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _HOLE = re.compile(rb"\x00{8,}")
 """What a file has where nothing was written, such as a log that was truncated under its writer."""
@@ -50,6 +51,30 @@ class Piece:
     data: bytes
     offset: int
     line_no: int
+
+
+@dataclass
+class Ends:
+    """The beginning and the end of a file that is read piece by piece."""
+
+    head: Piece | None = None
+    tail: Piece | None = None
+
+    def take(self, piece: Piece) -> None:
+        """Read on."""
+        if self.head is None:
+            self.head = replace(piece, data=_whole_lines(piece.data[:END_BYTES]))
+        after = max(len(piece.data) - END_BYTES, self.head.offset + len(self.head.data) - piece.offset, 0)
+        start = piece.data.find(b"\n", after - 1) + 1 if after else 0
+        self.tail = Piece(piece.data[start:], piece.offset + start, piece.line_no + piece.data.count(b"\n", 0, start))
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [piece for piece in (self.head, self.tail) if piece is not None and piece.data]
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data[: data.rfind(b"\n") + 1] or data
 
 
 def pieces(name: str, told: Progress) -> Iterator[Piece]:

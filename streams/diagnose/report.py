@@ -159,4 +159,6 @@ def _progress(steps: Steps) -> str:
     saved = steps.last_checkpoint_step
     durable = "no finished checkpoint was read" if saved is None else f"the last finished checkpoint is of step {saved}"
     name = f" ({steps.framework})" if steps.framework is not None else ""
+    if steps.proposed:
+        name = " (of no known format, by what the lines count up; `recovery formats detect` shows it)"
     return f"steps {steps.first_step} to {steps.last_step}{name}; {durable}"

@@ -10,12 +10,15 @@ from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import UNKNOWN, Account, Sighting
-from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, standing
+from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, standing
+from streams.diagnose.formats import proposed_steps
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.tasks import placed
 from streams.watch.matcher import Matcher
 
+# In so many files it is looked for what an unknown program counts up.
+MOST_PROPOSED = 8
 # Of devices that do the same work on their own, one that is so many times slower than another is broken.
 SLOW_FACTOR = 3
 
@@ -28,6 +31,8 @@ class Steps:
     first_step: int | None
     last_step: int | None
     last_checkpoint_step: int | None
+    proposed: bool = False
+    """Counted by the shape of an unknown program's lines: that it counts steps is likely, and no more."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,8 @@ def _slowed(accounts: Sequence[Account]) -> Line | None:
 def _steps(accounts: Sequence[Account]) -> Steps:
     frameworks = sum((account.frameworks for account in accounts), Counter[str]())
     moving = [account for account in accounts if account.first_step is not None]
+    if not moving:
+        return _proposed(accounts)
     saved = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
     return Steps(
         framework=next((name for name, _count in frameworks.most_common() if name != UNKNOWN), None),
@@ -184,3 +191,13 @@ def _steps(accounts: Sequence[Account]) -> Steps:
         last_step=max((account.last_step or 0 for account in moving), default=None),
         last_checkpoint_step=max(saved, default=None),
     )
+
+
+def _proposed(accounts: Sequence[Account]) -> Steps:
+    """What an unknown program counts up, where one does."""
+    found = (proposed_steps(account.ends.pieces) for account in of_job(accounts)[:MOST_PROPOSED])
+    counted = [steps for steps in found if steps is not None]
+    saved = max((one.last_checkpoint for one in accounts if one.last_checkpoint is not None), default=None)
+    if not counted:
+        return Steps(None, None, None, saved)
+    return Steps(None, min(first for first, _last in counted), max(last for _first, last in counted), saved, True)

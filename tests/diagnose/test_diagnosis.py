@@ -254,6 +254,22 @@ def test_output_that_grows_while_steps_stand_still_is_a_hang(tmp_path: Path) -> 
     assert said(tmp_path, job=lines(step(80), "Training completed.", *beats)).remedy is Remedy.IGNORE
 
 
+@pytest.mark.parametrize("count", [3, 40, 120_000])
+def test_what_an_unknown_program_counts_up_is_told_as_its_steps(count: int, tmp_path: Path) -> None:
+    counted = [f"batch_done n={number} t=0.31" for number in range(5, 5 + count)]
+    found = said(tmp_path, job=lines("starting", *counted, OOM))
+    assert found.fault_class is FaultClass.CUDA_OOM
+    assert (found.steps.framework, found.steps.first_step, found.steps.last_step) == (None, 5, 4 + count)
+    assert any("of no known format" in text for text in diagnosis_text(found))
+    known = said(tmp_path, job=lines(*counted, step(80), OOM))
+    assert (known.steps.first_step, known.steps.proposed) == (80, False)
+
+
+def test_what_may_count_anything_is_not_told_as_steps(tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(*[f"tick {number} q=0.{number}" for number in range(400)]))
+    assert found.steps.last_step is None
+
+
 def test_the_last_finished_checkpoint_is_told(tmp_path: Path) -> None:
     save = "  successfully saved checkpoint from iteration      50 to /ck [ t 1/8, p 1/4 ]"
     found = said(tmp_path, job=lines(step(40), save, step(60), "saving checkpoint at iteration 60 to /ck", OOM))
