@@ -67,7 +67,7 @@ class StoreSaid:
     delay_ms: int
     problem: str
     dead: bool = False
-    """It gave lines of the attempt, and since then nothing of anybody: its collector may have died."""
+    """It gave lines of several running attempts, and then of none: its collector may have died."""
 
 
 def answer(

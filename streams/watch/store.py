@@ -59,7 +59,7 @@ class StoreReader:
         self.took_ms: int | None = None
         """When records came last; None before the first."""
         self.dead: dict[AttemptId, str] = {}
-        """The attempts that were asked about and of which it can tell nothing, for nothing comes any more; and why."""
+        """The attempts that were asked about and of which it tells nothing, for all fell silent together; and why."""
         self.labelless = False
         """Records came that name neither a job nor a file."""
         self._feed = feed

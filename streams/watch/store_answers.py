@@ -1,20 +1,21 @@
 """Asks log sources beside files whether an attempt still prints, in threads: a slow store must not stop the reading.
 
-A source that fell silent as a whole is no witness: an attempt that hangs and a collector that died look the same in it,
-until it gives a line of anybody.
+A source that several running attempts print into, and that fell silent for all of them at once, is no witness: they do
+not hang together, so its collector may have died. Where only the silent attempt prints into it, what it still tells of
+that attempt shows that it is there, and its silence is the attempt's.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schemas.decisions import OutputAsked
-from schemas.identity import Position
+from schemas.identity import AttemptId, Position
 from streams.sources.configured import Configured
-from streams.sources.lines import Answer, Wanted
+from streams.sources.lines import Answer, LogSource, Wanted
 from streams.watch.answers import StoreSaid
 from streams.watch.claims import Writer
 from streams.watch.labelled import Directory
@@ -24,8 +25,43 @@ ANSWER_S = 30.0
 """A source that has not answered by then has not: the decider waits no longer than a minute."""
 MOST_LINES = 20
 """Newest lines of a job that are looked at: some may be of another attempt."""
+MOST_AROUND = 500
+"""Newest lines of anybody, which tell whether others fell silent with it."""
 LEAST_BACK_MS = 3_600_000
 WORKERS = 4
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What the follower of a source has seen so far, and who may print into it."""
+
+    heard_ms: int
+    """When the newest line of anybody was written; 0 before the first."""
+    last_ms: Mapping[AttemptId, int]
+    """The same for each attempt."""
+    running: Collection[AttemptId]
+    """The attempts that run on the source's cluster."""
+
+    def fell_silent(self, attempt: AttemptId, last_ms: int, budget_ms: int) -> bool:
+        """Whether others went on printing about as long as this attempt did, and since then nobody."""
+        others = [self.last_ms.get(one, 0) for one in self.running if one != attempt]
+        return self.heard_ms <= last_ms and any(other_ms > last_ms - budget_ms for other_ms in others)
+
+    def with_lines(self, times: Sequence[tuple[AttemptId | None, int]]) -> Followed:
+        """The same, with lines that the source itself still has; None: of nobody who is known."""
+        last_ms = dict(self.last_ms)
+        for attempt, at_ms in times:
+            if attempt is not None:
+                last_ms[attempt] = max(last_ms.get(attempt, 0), at_ms)
+        return replace(self, heard_ms=max([self.heard_ms, *(at_ms for _, at_ms in times)]), last_ms=last_ms)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What a source has: the newest lines of a job, and where it is silent those of anybody about its last."""
+
+    own: Answer
+    around: Answer
 
 
 @dataclass
@@ -33,7 +69,7 @@ class _Question:
     asked: OutputAsked
     position: Position
     until_s: float
-    answers: dict[int, Future[Answer]]
+    answers: dict[int, Future[_Looked]]
 
 
 class StoreAnswers:
@@ -59,24 +95,21 @@ class StoreAnswers:
                 start_ms=max((asked.start_ms or 0) - self._skew_ms, now_ms - back_ms - one.delay_ms),
                 end_ms=now_ms + self._skew_ms,
             )
-            answers[number] = self._threads.submit(one.source.query, wanted, MOST_LINES)
+            answers[number] = self._threads.submit(_looked, one.source, wanted, now_ms, asked.budget_ms)
         if answers:
             self._questions.append(_Question(asked, position, time.monotonic() + ANSWER_S, answers))
         return bool(answers)
 
     def ready(
-        self, directories: Mapping[str, Directory], heard: Mapping[str, int], now_ms: int
+        self, directories: Mapping[str, Directory], followed: Mapping[str, Followed], now_ms: int
     ) -> Iterator[tuple[OutputAsked, Position, list[StoreSaid]]]:
-        """The questions that all sources have answered, or had the time to.
-
-        `heard`: for each source the time of the newest line of anybody that its follower has seen.
-        """
+        """The questions that all sources have answered, or had the time to; with what their followers have seen."""
         for question in list(self._questions):
             late = time.monotonic() > question.until_s
             if late or all(answer.done() for answer in question.answers.values()):
                 self._questions.remove(question)
                 said = [
-                    self._said(number, answer, question, directories, heard, now_ms)
+                    self._said(number, answer, question, directories, followed, now_ms)
                     for number, answer in question.answers.items()
                 ]
                 yield question.asked, question.position, said
@@ -88,25 +121,39 @@ class StoreAnswers:
     def _said(
         self,
         number: int,
-        answer: Future[Answer],
+        answer: Future[_Looked],
         question: _Question,
         directories: Mapping[str, Directory],
-        heard: Mapping[str, int],
+        followed: Mapping[str, Followed],
         now_ms: int,
     ) -> StoreSaid:
         one = self._sources[number]
         name = one.source.name
         if not answer.done():
             return StoreSaid(name, None, one.delay_ms, f"{name} did not answer within {ANSWER_S:g} s")
-        found = answer.result()
-        directory, own = directories[one.cluster], []
-        for line in found.lines:
-            whose = directory.whose(line.labels, written_at(line.at_ms, now_ms), self._skew_ms)
-            if isinstance(whose, Writer) and whose.attempt == question.asked.attempt:
-                own.append(line.at_ms)
-        if own and now_ms - max(own) >= question.asked.budget_ms and heard.get(name, 0) <= max(own):
+        found, attempt, budget_ms = answer.result(), question.asked.attempt, question.asked.budget_ms
+        directory = directories[one.cluster]
+        own = [at_ms for whose, at_ms in self._times(found.own, directory, now_ms) if whose == attempt]
+        seen = followed[name].with_lines(self._times(found.around, directory, now_ms))
+        if own and now_ms - max(own) >= budget_ms and seen.fell_silent(attempt, max(own), budget_ms):
             words = f"{name} gave lines of it, and for {(now_ms - max(own)) // 1000} s none of any job"
             return StoreSaid(name, None, one.delay_ms, f"{words}: its collector may have died", dead=True)
         if own:
             return StoreSaid(name, max(own), one.delay_ms, "")
-        return StoreSaid(name, None, one.delay_ms, found.problem or f"{name} has no line of this attempt")
+        return StoreSaid(name, None, one.delay_ms, found.own.problem or f"{name} has no line of this attempt")
+
+    def _times(self, answer: Answer, directory: Directory, now_ms: int) -> list[tuple[AttemptId | None, int]]:
+        """Whose lines these are, as far as that is known, and when they were written."""
+        times: list[tuple[AttemptId | None, int]] = []
+        for line in answer.lines:
+            whose = directory.whose(line.labels, written_at(line.at_ms, now_ms), self._skew_ms)
+            times.append((whose.attempt if isinstance(whose, Writer) else None, line.at_ms))
+        return times
+
+
+def _looked(source: LogSource, wanted: Wanted, now_ms: int, budget_ms: int) -> _Looked:
+    own = source.query(wanted, MOST_LINES)
+    newest_ms = max((line.at_ms for line in own.lines), default=now_ms)
+    silent = newest_ms <= now_ms - budget_ms
+    around = source.sample(newest_ms - budget_ms, wanted.end_ms, MOST_AROUND) if silent else Answer(())
+    return _Looked(own, around)

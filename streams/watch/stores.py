@@ -10,8 +10,8 @@ import structlog
 from recovery.metrics import counter, gauge
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.decisions import JobView, OutputAsked
-from schemas.identity import Position
-from schemas.vocabulary import FINAL_STATES
+from schemas.identity import AttemptId, Position
+from schemas.vocabulary import FINAL_STATES, AttemptState
 from streams.sources.configured import Configured
 from streams.sources.feed import Feed
 from streams.sources.lines import Cursor, SourceState
@@ -19,7 +19,7 @@ from streams.watch.answers import StoreSaid
 from streams.watch.events import LineFact
 from streams.watch.labelled import Directory
 from streams.watch.store import StoreReader
-from streams.watch.store_answers import StoreAnswers
+from streams.watch.store_answers import Followed, StoreAnswers
 from streams.watch.telling import Reading
 
 log = structlog.get_logger(__name__)
@@ -55,6 +55,7 @@ class Stores:
         )
         clusters = {one.cluster for one in self.sources}
         self._directories = {cluster: Directory.of(cluster, views) for cluster in clusters}
+        self._running = _running(views)
         self._answers = StoreAnswers(self.sources, reading.skew_ms)
         self._version = -1
         self._told: dict[str, tuple[int, int]] = {name: (read.epoch, read.offset) for name, read in positions.items()}
@@ -74,6 +75,7 @@ class Stores:
         if version != self._version:
             self._version = version
             self._directories = {cluster: Directory.of(cluster, views) for cluster in self._directories}
+            self._running = _running(views)
             known = {attempt.attempt for view in views for attempt in view.attempts}
             for reader in self.readers:
                 reader.forget(known)
@@ -96,8 +98,15 @@ class Stores:
     def answered(self, now_ms: int) -> Iterator[tuple[OutputAsked, Position, list[StoreSaid]]]:
         """The questions that the stores have answered, without waiting."""
         readers = {reader.name: reader for reader in self.readers}
-        heard = {name: reader.heard_ms for name, reader in readers.items()}
-        for asked, position, said in self._answers.ready(self._directories, heard, now_ms):
+        followed = {
+            name: Followed(
+                reader.heard_ms,
+                {attempt: seen.at_ms for attempt, seen in reader.seen.items()},
+                [attempt for attempt in self._running if attempt.cluster == reader.cluster],
+            )
+            for name, reader in readers.items()
+        }
+        for asked, position, said in self._answers.ready(self._directories, followed, now_ms):
             for one in said:
                 if one.dead:
                     readers[one.source].dead[asked.attempt] = one.problem
@@ -133,6 +142,12 @@ def _count(reader: StoreReader) -> None:
     UNLABELLED.labels(reader.name).inc(reader.unlabelled)
     STORE_NOT_PARKED.labels(reader.name).inc(reader.not_parked)
     reader.records_read = reader.not_parked = reader.unlabelled = 0
+
+
+def _running(views: Collection[JobView]) -> tuple[AttemptId, ...]:
+    return tuple(
+        attempt.attempt for view in views for attempt in view.attempts if attempt.state is AttemptState.RUNNING
+    )
 
 
 def _since_ms(views: Collection[JobView], now_ms: int) -> int:

@@ -36,7 +36,7 @@ class Stores:
     def __init__(self, bench: Bench, sent_to: Collectors) -> None:
         self.bench, self.sent_to = bench, sent_to
         self.kafka, self.loki, self.victorialogs = sent_to.kafka, sent_to.loki, sent_to.victorialogs
-        self.path = f"/nowhere/slurm-{bench.job_id}.out"
+        self.path = _path(bench)
 
     def environment(self) -> dict[str, str]:
         return self.sent_to.environment("WATCH", KAFKA__DELAY_S="2", MISSING_AFTER_S="1")
@@ -44,13 +44,20 @@ class Stores:
     def watch(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
         return self.bench.watch(self.environment())
 
-    def publish(self) -> None:
-        view = self.bench.view()
-        [shown] = view.attempts
-        self.bench.publish(replace(view, attempts=(replace(shown, log_paths=(self.path,)),)))
+    @property
+    def benches(self) -> list[Any]:
+        """Those that are there."""
+        return [bench for bench in (self.kafka, self.loki, self.victorialogs) if bench is not None]
 
-    def line(self, text: str, **labels: Any) -> Written:
-        return Written(text, time.time_ns() // 1_000_000, Labels(self.bench.job_id, self.path, **labels))
+    def publish(self, bench: Bench | None = None) -> None:
+        bench = bench or self.bench
+        view = bench.view()
+        [shown] = view.attempts
+        bench.publish(replace(view, attempts=(replace(shown, log_paths=(_path(bench),)),)))
+
+    def line(self, text: str, bench: Bench | None = None, **labels: Any) -> Written:
+        bench = bench or self.bench
+        return Written(text, time.time_ns() // 1_000_000, Labels(bench.job_id, _path(bench), **labels))
 
     def faults(self, source: str) -> list[SignatureMatched]:
         facts = [fact for fact in self.bench.facts() if isinstance(fact, SignatureMatched)]
@@ -59,6 +66,10 @@ class Stores:
     def blind(self) -> Mapping[BlindKind, bool]:
         """Each kind that was told, and whether it has ended."""
         return {fact.kind: fact.ended for fact in self.bench.facts() if isinstance(fact, BlindReported)}
+
+
+def _path(bench: Bench) -> str:
+    return f"/nowhere/slurm-{bench.job_id}.out"
 
 
 @pytest.fixture
@@ -106,12 +117,31 @@ def ask(stores: Stores, budget_ms: int = 60_000) -> OutputChecked:
     return next(fact for fact in bench.facts() if isinstance(fact, OutputChecked))
 
 
-def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(stores: Stores) -> None:
+def test_silence_of_the_only_job_that_prints_into_a_source_is_its_own_also_after_a_restart(stores: Stores) -> None:
     stores.publish()
-    benches = [bench for bench in (stores.kafka, stores.loki, stores.victorialogs) if bench is not None]
-    with stores.watch():
-        for bench in benches:
+    with stores.watch() as process:
+        for bench in stores.benches:
             bench.write([stores.line(XID.format(n=1))])
+        until(lambda: len(stores.faults("")) == len(stores.benches), "the fault, from each source")
+        process.kill()
+        process.wait(10)
+    with stores.watch():
+        checked = ask(stores, budget_ms=1_000)
+    assert checked.error is None
+    assert checked.last_output_ms is not None
+    assert checked.checked_ms - checked.last_output_ms >= 1_000
+    assert BlindKind.SOURCE_DOWN not in stores.blind()
+
+
+def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(
+    stores: Stores, stack: Endpoints, tmp_path: Path
+) -> None:
+    benches = stores.benches
+    stores.publish()
+    with closing(Bench(stack, tmp_path / "other")) as other, stores.watch():
+        stores.publish(other)
+        for bench in benches:
+            bench.write([stores.line(XID.format(n=1)), stores.line("also here", other)])
         until(lambda: len(stores.faults("")) == len(benches), "the fault, from each source")
         time.sleep(3)  # longer than the budget below
         checked = ask(stores, budget_ms=2_000)
