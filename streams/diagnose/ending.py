@@ -47,6 +47,12 @@ def standing(accounts: Sequence[Account], away: dict[str, str]) -> list[Sighting
     ]
 
 
+def outlived_in(accounts: Sequence[Account]) -> int:
+    """How many lines may have meant a fault, had training not gone on after them, in their file or another."""
+    by_others = sum(_is_outlived(one, account, accounts) for account in accounts for one in account.faults)
+    return sum(account.outlived for account in accounts) + by_others
+
+
 def earlier(accounts: Sequence[Account]) -> tuple[Earlier, ...]:
     """How earlier attempts failed: those that a file tells before it starts over, and files that others outlived."""
     ended = [

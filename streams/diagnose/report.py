@@ -24,10 +24,10 @@ _ACTIONS = {
 }
 _SLOW = "let it run, and look at the clocks, links and storage of its nodes"
 _SCOPES = {
-    Scope.NODE: "a node",
-    Scope.JOB: "the job itself",
-    Scope.CLUSTER: "the cluster",
-    Scope.UNKNOWN: "not known",
+    Scope.NODE: "in a node",
+    Scope.JOB: "in the job itself",
+    Scope.CLUSTER: "in the cluster",
+    Scope.UNKNOWN: "where is not known",
 }
 
 
@@ -59,7 +59,7 @@ def diagnosis_text(said: Diagnosis) -> Iterator[str]:
     yield said.explanation
     yield ""
     if said.fault_class is not FaultClass.BENIGN_NOISE:
-        yield f"What failed:     {said.fault_class.value.replace('_', ' ')}, in {_SCOPES[said.scope]}"
+        yield f"What failed:     {said.fault_class.value.replace('_', ' ')}, {_SCOPES[said.scope]}"
         if said.nodes:
             yield f"Nodes:           {', '.join(said.nodes)}"
         ranks = ranks_of(said)

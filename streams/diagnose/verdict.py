@@ -10,7 +10,7 @@ from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import UNKNOWN, Account, Sighting
-from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, standing
+from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, outlived_in, standing
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
@@ -71,16 +71,19 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     """Weigh what the files say together."""
     away = elsewhere(accounts)
     said = _concluded(accounts, sorted(standing(accounts, away), key=lambda one: moment(one.line)), away)
-    if not away:
-        return said
-    names = ", ".join(f"{host} ({file})" for host, file in away.items())
-    text = f" Left aside, for no file of the job names this node: {names}."
-    return replace(said, explanation=said.explanation + text)
+    text = said.explanation
+    slowed = _slowed(moved_last(accounts)) if said.root is not None and _by_limit(said.root) else None
+    if slowed is not None:
+        text += f" Before, it had become slow: {slowed.detail} ({slowed.evidence.file}:{slowed.evidence.line_no})."
+    if away:
+        names = ", ".join(f"{host} ({file})" for host, file in away.items())
+        text += f" Left aside, for no file of the job names this node: {names}."
+    return replace(said, explanation=text)
 
 
 def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away: Collection[str]) -> Diagnosis:
     steps = _steps(accounts)
-    outlived = sum(account.outlived for account in accounts)
+    outlived = outlived_in(accounts)
     if not sightings:
         return _without_lines(accounts, steps, outlived)
     if ended_well(accounts) and all(is_beside(one, accounts) for one in sightings):
@@ -92,7 +95,7 @@ def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away:
         nodes=nodes,
         step=next((one.step for one in sightings if one.step is not None), None),
         finished=all(one.finished for one in sightings),
-        silent_ms=next((one.silent_ms for one in sightings if _by_limit(one.line)), None),
+        silent_ms=next((_silence(one, accounts) for one in sightings if _by_limit(one.line)), None),
         earlier=earlier(accounts),
         silent_rank=_silent_rank(accounts, sightings),
         places=places,
@@ -114,6 +117,12 @@ def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, out
     text += f" ({line.evidence.file}:{line.evidence.line_no}), which is no failure of this run; the node wants a look."
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
     return Diagnosis(*said, (), None, (), text, 0.8, steps, files, outlived)
+
+
+def _silence(ended: Sighting, accounts: Sequence[Account]) -> int | None:
+    """How long no file had a step when the scheduler ended the run."""
+    advanced_ms, ended_ms = max(account.advanced_ms for account in accounts), ended.line.evidence.read_ms
+    return ended_ms - advanced_ms if advanced_ms and ended_ms else ended.silent_ms
 
 
 def _by_limit(line: Line) -> bool:

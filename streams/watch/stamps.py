@@ -17,10 +17,11 @@ HEAD_BYTES = 128
 _TIME = rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
 _ZONE = rb"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)\b)?"
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-_FULL = re.compile(rb"(?<!\d)(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ]{1,2}" + _TIME + _ZONE)
+_FULL = re.compile(rb"(?<!\d)(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ,_]{1,2}" + _TIME + _ZONE)
 _SLURM = re.compile(rb"CANCELLED AT (?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)T" + _TIME + _ZONE)
 _SYSLOG = re.compile(rb"(?P<name>" + rb"|".join(_MONTHS) + rb") +(?P<day>\d{1,2}) " + _TIME)
-_GLOG = re.compile(rb"(?<![A-Za-z0-9])[EWIF](?P<month>\d\d)(?P<day>\d\d) " + _TIME)
+# PyTorch writes months without a zero.
+_GLOG = re.compile(rb"(?<![A-Za-z0-9])[EWIF](?P<month>\d{1,2})(?P<day>\d\d) " + _TIME)
 _SHORT = re.compile(rb"(?<![\d/-])(?P<month>\d\d)[/-](?P<day>\d\d) " + _TIME)
 _CLOCK = re.compile(rb"\d\d:\d\d:\d\d")  # what all forms have: most lines have none
 _FORMS = (_FULL, _GLOG, _SYSLOG, _SHORT)

@@ -137,3 +137,36 @@ def test_all_ranks_are_done_where_only_the_first_says_so(tmp_path: Path) -> None
     steps = [step(number, f"10:{number:02d}:00") for number in range(1, 50)]
     found = said(tmp_path, rank0=[*steps, DONE], rank1=steps, rank2=steps[:-1])
     assert "said that it was done" in found.explanation
+
+
+def test_a_node_s_fault_that_training_outlived_is_mentioned(tmp_path: Path) -> None:
+    found = said(
+        tmp_path, job=[nccl("node2"), step(70, "10:00:00"), step(100, "10:10:00")], kernel=[XID.format("node2")]
+    )
+    assert found.remedy is Remedy.IGNORE
+    assert "went on after 1 line that can mean a fault" in found.explanation
+
+
+LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-08-01T14:00:00 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize(
+    ("last", "heartbeat", "hung"), [("13:59:00", "10:00:00", False), ("10:30:00", "13:59:00", True)]
+)
+def test_whether_a_run_hung_before_its_time_limit_is_told_by_the_file_that_has_its_steps(
+    last: str, heartbeat: str, hung: bool, tmp_path: Path
+) -> None:
+    output = [f"2026-08-01 {heartbeat} alive", LIMIT]
+    found = said(tmp_path, slurm=output, rank0=[step(70, "10:00:00"), step(100, last)])
+    assert found.fault_class is (FaultClass.HANG_NO_LOG if hung else FaultClass.SCHEDULER_TIMEOUT)
+
+
+def test_that_a_run_was_slow_before_its_time_limit_is_mentioned(tmp_path: Path) -> None:
+    def line(number: int, ms: float) -> str:
+        minutes, seconds = divmod(number, 60)
+        return step(number, f"13:{minutes:02d}:{seconds:02d}").replace("1000.0", str(ms))
+
+    steps = [line(number, 1000.0 if number < 100 else 4000.0) for number in range(200)]
+    found = said(tmp_path, job=[*steps, LIMIT.replace("14:00:00", "13:03:30")])
+    assert found.fault_class is FaultClass.SCHEDULER_TIMEOUT
+    assert "steps take 4 s" in found.explanation
