@@ -7,6 +7,9 @@ READY := .venv/.ready
 JOBS ?= 200
 LINES ?= 1000000
 
+# Where Python is told to keep no bytecode, every process of ours and every test worker would compile all it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-fast lint soak bench lock clean
 .DEFAULT_GOAL := help
 

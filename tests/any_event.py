@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ PRIMITIVES: dict[Any, st.SearchStrategy[Any]] = {
 ATTEMPTS = st.builds(AttemptId, st.text(max_size=5), st.text(max_size=5), INT64, st.integers(0, 3))
 
 
+@cache
 def any_of(event_class: type) -> st.SearchStrategy[Any]:
     """Any event of a class."""
     if event_class is AttemptId:

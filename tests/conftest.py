@@ -5,6 +5,7 @@ Tests can't tell: both are parts of one `Stack`, and addresses come as `Endpoint
 topics, subjects, databases and jobs of its own names.
 """
 
+import gc
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,13 @@ from tests.containers import container_parts, engine_answers
 # How fast the machine is proves nothing about the code: examples have no deadline, and may be slow to make.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: looking for garbage among it would take a tenth of the pure tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

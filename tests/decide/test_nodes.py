@@ -171,7 +171,7 @@ def concerned(stays: list[tuple[int, int | None, str]], faults: list[tuple[int, 
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(stays, faults, st.randoms(use_true_random=False))
 def test_in_any_order_all_who_are_concerned_are_told_once(
     stays: list[tuple[int, int | None, str]], faults: list[tuple[int, str]], random: object
@@ -189,7 +189,7 @@ def test_in_any_order_all_who_are_concerned_are_told_once(
     assert told.keys() <= concerned(endless, faults)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(stays, faults, st.randoms(use_true_random=False))
 def test_with_all_ends_known_exactly_those_concerned_are_told(
     stays: list[tuple[int, int | None, str]], faults: list[tuple[int, str]], random: object

@@ -56,6 +56,12 @@ SAVED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def kept_apart(request: pytest.FixtureRequest) -> None:
+    known_formats()  # all that is shipped, from where it is kept for everybody
+    request.getfixturevalue("own_cache")
+
+
 def read(tmp_path: Path, *lines: str) -> Detected:
     file = tmp_path / "run.log"
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -87,6 +93,7 @@ def test_the_step_of_a_progress_bar_is_read(tmp_path: Path) -> None:
     assert [step.step for step in read(tmp_path, bar).steps] == [366, 367]
 
 
+@pytest.mark.usefixtures("few_shipped")
 def test_an_unknown_program_s_counter_is_found_and_proposed_as_a_format(tmp_path: Path) -> None:
     lines = [
         f"2026-08-01 10:00:0{second} worker 7 | round {5 + second} of 9 | goal {2.5 - second} | 0.{second + 41} s/it"

@@ -8,6 +8,7 @@ import io
 import lzma
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,14 +35,14 @@ def untold(_name: str, _read: int, _size: int) -> None:
 def test_a_compressed_file_is_read_as_what_it_holds_whatever_it_is_called(
     packed: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    text = b"".join(b"line %d\n" % number for number in range(30_000)) + OOM.encode()
+    text = b"".join(b"line %d\n" % number for number in range(5_000)) + OOM.encode()
     path = tmp_path / "job.log"
     path.write_bytes(packed(text[:9]) + packed(text[9:]))
     assert b"".join(piece.data for piece in pieces(str(path), untold)) == text
     said = run("diagnose", str(path))
     assert said.exit_code == 0
-    assert "job.log:30001:" in said.stdout
-    assert "30001: cuda-oom" in run("signatures", "test", str(path)).stdout
+    assert "job.log:5001:" in said.stdout
+    assert "5001: cuda-oom" in run("signatures", "test", str(path)).stdout
     assert "cuda oom" in run("diagnose", "-", given=path.read_bytes()).stdout
 
 
@@ -99,14 +100,14 @@ def test_compressed_data_that_can_t_be_read_is_told_with_the_way_out(data: bytes
         list(pieces(str(tmp_path / "job.gz"), untold))
 
 
-@pytest.mark.parametrize("packed", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("packed", [bytes, partial(gzip.compress, compresslevel=1)], ids=["plain", "gzip"])
 def test_samples_are_the_first_and_the_last_lines(packed: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "job.log"
-    path.write_bytes(packed(b"".join(b"%08d\n" % number for number in range(1_000_000))))
+    path.write_bytes(packed(b"".join(b"%08d\n" % number for number in range(700_000))))
     taken = list(samples(str(path), untold, BLOCK_BYTES, 2 * BLOCK_BYTES))
     data = b"".join(piece.data for piece in taken)
     assert data.startswith(b"00000000\n00000001\n")
-    assert data.endswith(b"\n00999999\n")
+    assert data.endswith(b"\n00699999\n")
     assert 2 * BLOCK_BYTES < len(data) < 5 * BLOCK_BYTES
     assert all(piece.data == b"%08d\n" % (piece.offset // 9) + piece.data[9:] for piece in taken)
 

@@ -53,7 +53,7 @@ def run(
     rounds = range(-(-lines // LINES_A_ROUND)) if only is None else range(only, only + 1)
     with tempfile.TemporaryDirectory(prefix="recovery-fuzz-") as name:
         paths = Paths(Path(name))
-        _play(paths, outcome, "warm-up", Lines(f"{seed}/warm-up").file(LINES_A_ROUND), Random(seed))
+        _play(paths, outcome, "warm-up", Lines(f"{seed}/warm-up").file(min(LINES_A_ROUND, lines)), Random(seed))
         if long_line_mb:
             _long_line(paths, outcome, long_line_mb, seed)
             _floods(paths, outcome, seed)

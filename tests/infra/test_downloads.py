@@ -45,7 +45,7 @@ class Repository:
 def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     monkeypatch.setattr(downloads, "RETRY_SECONDS", 0.0)
     repository = Repository()
-    thread = threading.Thread(target=repository.server.serve_forever)
+    thread = threading.Thread(target=repository.server.serve_forever, args=(0.02,))
     thread.start()
     yield repository
     repository.server.shutdown()

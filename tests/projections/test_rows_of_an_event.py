@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from projections.merge import json_text
@@ -110,6 +110,7 @@ def test_only_an_attempt_itself_is_keyed_by_its_stable_id() -> None:
     assert len(ids) == 2
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.text() | st.floats() | st.integers() | st.none(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from fastavro import parse_schema, schemaless_writer
@@ -20,9 +21,14 @@ from tests.any_event import any_of
 from tests.decide.test_any_history import histories, told
 
 
+@cache
+def schema(cls: type) -> Any:
+    return parse_schema(schema_of(cls))
+
+
 def whole(cls: type, instance: Any) -> bytes:
     buffer = io.BytesIO()
-    schemaless_writer(buffer, parse_schema(schema_of(cls)), to_avro(cls)(instance))
+    schemaless_writer(buffer, schema(cls), to_avro(cls)(instance))
     return buffer.getvalue()
 
 

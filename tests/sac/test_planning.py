@@ -30,7 +30,7 @@ from tests.sac.model import (
 from tests.sac.world import HISTORIES, World, play
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(HISTORIES)
 def test_no_history_makes_it_act_on_another_attempt_or_hold_one_twice(events: list[tuple[object, ...]]) -> None:
     world = World()

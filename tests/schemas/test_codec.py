@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from enum import StrEnum
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -39,6 +40,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     return st.none() | values(next(arg for arg in args if arg is not type(None)))
 
 
+@cache
 def events(cls: type) -> st.SearchStrategy[Any]:
     hints = get_type_hints(cls)
     return st.builds(cls, **{field.name: values(hints[field.name]) for field in fields(cls)})

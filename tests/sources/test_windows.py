@@ -22,6 +22,11 @@ DEADLINE_S = 20.0
 LABELS = {"cluster": "local", "job_id": "7", "filename": "/a.out"}
 
 
+@pytest.fixture(autouse=True)
+def asked_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.sources.windows.RETRY_S", (0.05,))
+
+
 @pytest.fixture
 def server() -> Iterator[FakeLoki]:
     made = FakeLoki()

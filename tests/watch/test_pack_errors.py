@@ -98,6 +98,7 @@ def test_two_entries_of_one_id_in_one_folder_are_refused_by_name(tmp_path: Path)
     )
 
 
+@pytest.mark.usefixtures("few_shipped")
 def test_an_entry_that_replaces_a_shipped_one_is_told_where_packs_are_tried_and_listed(tmp_path: Path) -> None:
     pack = tmp_path / "site.toml"
     pack.write_text(FAN.replace("site-fan", "xid-off-the-bus"))
@@ -110,6 +111,7 @@ def test_an_entry_that_replaces_a_shipped_one_is_told_where_packs_are_tried_and_
     assert f"{pack}:2: signature xid-off-the-bus replaces " in line
 
 
+@pytest.mark.usefixtures("few_shipped")
 def test_a_pack_of_the_site_s_own_folder_replaces_not_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "site.toml").write_text(FAN)
@@ -129,6 +131,7 @@ def test_a_pack_of_the_site_s_own_folder_replaces_not_itself(tmp_path: Path, mon
         (".", None, "it is empty: there is no file *.toml"),
     ],
 )
+@pytest.mark.usefixtures("few_shipped")
 def test_a_pack_of_which_nothing_is_read_is_told(tmp_path: Path, name: str, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / name).write_bytes(text.encode("latin-1"))

@@ -63,10 +63,12 @@ def test_every_example_of_a_shipped_format_is_read_as_that_framework(known: obje
             assert (found.progress, found.saved, found.loaded) == (None, None, None), line
 
 
+@pytest.mark.usefixtures("few_shipped")
 def test_a_site_adds_its_own_folder_and_replaces_an_entry_by_its_id(tmp_path: Path) -> None:
+    shipped = load_packs()
     replaced = GOOD.replace("site-fan", "xid-off-the-bus")
     packs = load_packs(folder(tmp_path, GOOD + replaced))
-    assert len(packs.signatures) == len(SHIPPED.signatures) + 1
+    assert len(packs.signatures) == len(shipped.signatures) + 1
     [found] = load_matcher(packs).scan(b"bmc: fan 3 failed\n")
     assert found.fault is not None
     assert found.fault.detail == "fan 3 failed"
@@ -90,6 +92,7 @@ def test_a_site_adds_its_own_folder_and_replaces_an_entry_by_its_id(tmp_path: Pa
         ("[[signature]]", "[[signature]", "can't be read as TOML"),
     ],
 )
+@pytest.mark.usefixtures("few_shipped")
 def test_a_bad_pack_is_refused_with_file_entry_and_reason(tmp_path: Path, before: str, after: str, said: str) -> None:
     before, after = before.replace("\\\\", "\\"), after.replace("\\\\", "\\")
     assert before in GOOD

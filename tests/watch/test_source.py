@@ -116,7 +116,7 @@ def test_a_line_may_give_two_facts_at_two_positions(path: Path) -> None:
 
 def test_a_storm_of_one_fault_is_kept_in_its_first_lines_of_each_rank(path: Path) -> None:
     storm = "[rank{rank}]: RuntimeError: CUDA error: unknown error\n"
-    path.write_text("".join(storm.format(rank=n % 4) for n in range(4000)))
+    path.write_text("".join(storm.format(rank=n % 4) for n in range(1200)))
     facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
     assert len(facts) == 4 * 8
     assert {fact.evidence.rank for fact in facts if isinstance(fact, SignatureMatched)} == {0, 1, 2, 3}
@@ -261,10 +261,10 @@ def test_a_last_line_in_the_second_of_the_end_is_of_the_attempt_that_ended_thoug
 
 def test_many_unstamped_lines_between_stamped_ones_are_settled_in_linear_time(path: Path) -> None:
     unstamped = "RuntimeError: CUDA error: unknown error\n"
-    path.write_text(xid("10:04:00.000") + unstamped * 4_000 + xid("10:04:30.000") + xid("10:07:30.000"))
+    path.write_text(xid("10:04:00.000") + unstamped * 2_000 + xid("10:04:30.000") + xid("10:07:30.000"))
     started = time.process_time()
     events = everything(Source(str(path), reading()), NOW, two_attempts(path))
-    assert time.process_time() - started < 6
+    assert time.process_time() - started < 3
     assert list(owners(events)) == [0] * (1 + 8 + 1) + [1]
 
 

@@ -48,7 +48,7 @@ def _once(pattern: str) -> str:
     return head + found + rest.replace("(?P<what>", "(?:")
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(PATTERNS, st.lists(WORDS, max_size=10).map("".join))
 def test_where_a_pattern_matches_its_widened_form_does(pattern: str, line: str) -> None:
     if re.search(pattern, line):
