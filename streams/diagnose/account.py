@@ -16,7 +16,7 @@ from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.state import Line
 from streams.decide.weighing import CERTAIN, Earlier, root_line
-from streams.diagnose.course import Course
+from streams.diagnose.course import UNKNOWN, Course
 from streams.diagnose.hosts import Hosts
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
@@ -29,8 +29,6 @@ from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 
-UNKNOWN = "(unknown)"
-"""The general format of the pack beside this module: it counts only where no known one does."""
 MOST_OF_ORIGIN = 8
 STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
@@ -138,11 +136,14 @@ class Account:
             self._idle_since_ms = self._now_ms or None
 
     def end(self) -> None:
-        """There is no more: if the run that started over says nothing, the failure before it is what happened."""
-        skips = self.course.skips
+        """There is no more: what was read last decides what the run was about, and how it ended."""
+        skips, training = self.course.skips, self.course.training
+        if training is not None:
+            self.first_step, self.last_step = training.first, training.last
         if skips.for_ever and skips.first is not None:
             line = skipped_for_ever(replace(skips.first, file=self.name))
             self.faults.append(Sighting(line, False, None, self.last_step))
+        # If the run that started over says nothing, the failure before it is what happened.
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier = self.earlier[:-1]

@@ -21,6 +21,8 @@ from streams.watch.matcher import ANSI, Found
 from streams.watch.packs import Format
 from streams.watch.progress import Step, read_step
 
+UNKNOWN = "(unknown)"
+"""The general format of the pack beside this module: it counts only where no known one does."""
 READ_OF_A_PIECE = 256
 """So many lines, evenly spread, are read beside those that the matcher gives."""
 MOST_RHYTHMS = 64
@@ -31,11 +33,21 @@ _Key = tuple[str, int | None, bytes]
 
 
 @dataclass
+class Counted:
+    """What is counted up to one number."""
+
+    first: int
+    last: int = 0
+    lines: int = 0
+
+
+@dataclass
 class Course:
     """Give it the pieces of a file, with what was found in them. What it tells has no name of the file."""
 
     skips: Skips = field(default_factory=Skips)
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
+    _counted: dict[tuple[str, int | None], Counted] = field(default_factory=dict)
 
     def take(self, piece: Piece, found: Sequence[Found], stamp: Stamp) -> None:
         """Read on."""
@@ -56,6 +68,16 @@ class Course:
             self.skips.overflowed(len(overflows) - low, partial(self._place, piece, *first, stamp))
 
     @property
+    def training(self) -> Counted | None:
+        """The first and the last step of what counts most, where several things are counted up to different numbers.
+
+        Progress bars of an evaluation or of files that are loaded look like those of training.
+        """
+        known = [counted for (framework, _total), counted in self._counted.items() if framework != UNKNOWN]
+        every = list(self._counted.values())
+        return max(known or every, key=lambda counted: counted.lines) if len(every) > 1 else None
+
+    @property
     def slow(self) -> Rhythm | None:
         """The rhythm of most steps, if it became slow for good."""
         most = max(self._rhythms.values(), key=lambda rhythm: rhythm.samples, default=None)
@@ -70,6 +92,9 @@ class Course:
 
     def _stepped(self, step: Step, line: bytes, stamp: Stamp, place: Callable[[], Evidence]) -> None:
         self.skips.stepped(step.step, line, place)
+        if len(self._counted) < MOST_RHYTHMS:
+            counted = self._counted.setdefault((step.framework, step.total_steps), Counted(step.step))
+            counted.lines, counted.last = counted.lines + 1, step.step
         speaker = _SPEAKER.match(line)
         key = (step.framework, step.total_steps, b"" if speaker is None else speaker[0])
         if key in self._rhythms or len(self._rhythms) < MOST_RHYTHMS:
@@ -83,25 +108,28 @@ class Course:
 
 
 def _with_those_between(text: bytes, found: Sequence[Found]) -> Iterator[tuple[int, bytes, Step | None, Found | None]]:
-    """All that was found, and some steps between two of the same format; each with its start and its line."""
+    """All that was found, and some steps between two of them; each with its start and its line."""
     stride = max(1, len(text) // READ_OF_A_PIECE)
-    before: Found | None = None
+    low, before = 0, None
     for one in found:
         form = None if one.progress is None else one.progress.form
-        if form is not None and before is not None and before.progress is not None and before.progress.form is form:
-            yield from _between(text, before.start, one.start, stride, form)
+        if before is not None and form is not None:
+            yield from _between(text, low, one.start, stride, (before, form) if before is not form else (form,))
         yield one.start, one.line, one.progress, one
-        before = one
+        low, before = one.start, form
 
 
-def _between(text: bytes, low: int, high: int, stride: int, form: Format) -> Iterator[tuple[int, bytes, Step, None]]:
+def _between(
+    text: bytes, low: int, high: int, stride: int, forms: Sequence[Format]
+) -> Iterator[tuple[int, bytes, Step, None]]:
     last = low
     for at in range(low + stride, high, stride):
         start, line = _line_at(text, at)
-        step = read_step(form, line) if last < start < high else None
-        if step is not None:
-            yield start, line, step, None
+        if last < start < high:
             last = start
+            step = next((step for form in forms if (step := read_step(form, line)) is not None), None)
+            if step is not None:
+                yield start, line, step, None
 
 
 def _line_at(text: bytes, at: int) -> tuple[int, bytes]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
-from streams.diagnose.account import UNKNOWN, Account, Sighting
+from streams.diagnose.account import Account, Sighting
+from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, outlived_in, standing
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.reading import Progress, pieces, written_ms

@@ -111,7 +111,9 @@ def test_an_evaluation_with_its_own_bar_is_compared_with_itself() -> None:
         passed = f"{9 * step // 60:02d}:{9 * step % 60:02d}"
         return f"Validation DataLoader 0:  12%|#2   | {step}/80 [{passed}<18:47,  9.00s/it]"
 
-    assert said(*run(bar, [0.9] * 60), *[evaluated(step) for step in range(40)]).remedy is Remedy.IGNORE
+    found = said(*run(bar, [0.9] * 60), *[evaluated(step) for step in range(40)])
+    assert found.remedy is Remedy.IGNORE
+    assert (found.steps.first_step, found.steps.last_step) == (0, 59), "the steps of training, not of its evaluation"
 
 
 def test_a_fault_and_a_normal_end_explain_more_than_slow_steps() -> None:
