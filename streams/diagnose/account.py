@@ -41,7 +41,7 @@ NODES_BYTES = 1 << 20
 # Lines that may say which node an address or a rank means.
 _PLACE = re.compile(
     rb"NCCL INFO .{0,160}(?:Using|OOB|nranks)|\d\.\d{1,3}\.\d{1,3}\.\d|\brank=?[ ]?\d+, node\b|global_rank="
-    rb"|srun: error: \S{1,63}: tasks? \d"
+    rb"|srun: error: \S{1,63}: tasks? \d|\bRank=\d+ Node="
 )
 MOST_PLACES, PLACE_BYTES = 4096, 400
 # The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
