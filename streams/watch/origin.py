@@ -48,6 +48,7 @@ _PLACES = (
     r"FAILED: NAME ",
     r", node NAME,",
     r"pid=\d+, ip=(\d[\d.]+)\)",
+    r"\bRank=\d+ Node=NAME\b",
 )
 _CERTAIN = re.compile("|".join(_PLACES).replace("NAME", _NAME).encode())
 _LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*)(?:\]|:) ")
