@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 
 from schemas.facts import Evidence
 from streams.diagnose.reading import Piece
@@ -23,7 +24,7 @@ from streams.watch.progress import Step, read_step
 
 UNKNOWN = "(unknown)"
 """The general format of the pack beside this module: it counts only where no known one does."""
-READ_OF_A_PIECE = 256
+READ_OF_A_PIECE = 128
 """So many lines, evenly spread, are read beside those that the matcher gives."""
 MOST_RHYTHMS = 64
 _SPEAKER = re.compile(rb"\s*(?:\[(?:rank|default|task )?\d+\]|\d+: |\[\d+,\d+\]<std|\([^()\n]{0,60}pid=\d+)")
@@ -108,15 +109,24 @@ class Course:
 
 
 def _with_those_between(text: bytes, found: Sequence[Found]) -> Iterator[tuple[int, bytes, Step | None, Found | None]]:
-    """All that was found, and some steps between two of them; each with its start and its line."""
+    """What was found, of many steps in a row only some, and some between two of them; each with its start and line."""
     stride = max(1, len(text) // READ_OF_A_PIECE)
     low, before = 0, None
-    for one in found:
+    for one, after in zip_longest(found, found[1:]):
         form = None if one.progress is None else one.progress.form
+        if one.start < low + stride and before is form is _form_of_step(one) is _form_of_step(after) is not None:
+            continue
         if before is not None and form is not None:
             yield from _between(text, low, one.start, stride, (before, form) if before is not form else (form,))
         yield one.start, one.line, one.progress, one
         low, before = one.start, form
+
+
+def _form_of_step(found: Found | None) -> Format | None:
+    """The format of a line that is a step and says nothing else."""
+    if found is None or found.progress is None or found.phase or found.saved or found.loaded:
+        return None
+    return found.progress.form
 
 
 def _between(
