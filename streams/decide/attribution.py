@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Remedy, Scope
 from streams.decide.blame import Places, means_by_number, places_of
+from streams.decide.roots import root_line
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
-from streams.decide.weighing import Earlier, Scene, root_line, weigh
+from streams.decide.weighing import Earlier, Scene, weigh
 
 STATE_CLASSES = {
     AttemptState.NODE_FAIL: (FaultClass.NODE_LOST, "Slurm lost a node of the allocation"),

@@ -30,6 +30,7 @@ _WITH_RANK = tuple(
         r"\b[Rr]ank (?P<rank>\d+), node NAME,",
         r"\brank=(?P<rank>\d+), node='NAME'",
         r"hostname=NAME, .{0,60}global_rank=(?P<rank>\d+)",
+        r"\bRank=(?P<rank>\d+) Node=NAME\b",
     )
 )
 _COMMUNICATOR = re.compile(

@@ -61,7 +61,7 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
         return _take_line(turn, job, attempt, line)
-    return job if line.remedy in lines.SILENT else job.with_attempt(lines.hear(attempt, line, turn.now_ms))
+    return job if lines.is_not_worth_hearing(line) else job.with_attempt(lines.hear(attempt, line, turn.now_ms))
 
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:

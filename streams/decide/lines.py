@@ -6,8 +6,8 @@ from schemas.facts import Evidence, NodeFaultReported, ProgressObserved, Signatu
 from schemas.frozen import replace
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Witness
 from streams.decide.nodes import AFTER_END_MS
+from streams.decide.roots import root_line
 from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
-from streams.decide.weighing import root_line
 
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps"})
@@ -61,6 +61,11 @@ def is_certain(fact: NodeFaultReported) -> bool:
 def is_recorded_only(line: Line) -> bool:
     """A program's own word that something is slow: the straggler detector judges that by step times."""
     return line.remedy is Remedy.WAIT and line.fault_class is FaultClass.STRAGGLER
+
+
+def is_not_worth_hearing(line: Line) -> bool:
+    """Whether what a node says explains nothing that may follow. That storage is waited for does."""
+    return line.remedy in SILENT and line.fault_class is not FaultClass.STORAGE_IO
 
 
 def is_without_number(lines: tuple[Line, ...]) -> bool:

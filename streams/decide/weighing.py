@@ -6,18 +6,17 @@ measured on files is what decides. Unsure means restart without exclusion, never
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.blame import Places, host_of, silent_node, voices_against
+from streams.decide.roots import BETWEEN_RANKS, CERTAIN, ENDED_BY_SCHEDULER, TIER, moment, rank, root_line
 from streams.decide.state import Line
+from streams.decide.together import is_patience_only, waited_for_storage, whole_site, worn_gpu
 
-TIER = 20
-"""Precedences are compared in steps of this: within one, the earlier line is the cause of the later."""
-CERTAIN = 80
-"""From this precedence on a line speaks of broken hardware, whatever the program says."""
+__all__ = ["HANG_SILENCE_MS", "Cause", "Earlier", "Scene", "moment", "root_line", "weigh"]
+
 HANG_SILENCE_MS = 30 * 60_000
 """Silence before the scheduler's time limit that makes it a hang."""
 REPORTERS = 2
@@ -34,11 +33,9 @@ _DETERMINISTIC = {
 }
 # What every rank would meet alike; met by the ranks of one node only, it is that node's.
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
-_BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
-_ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
-_GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
+_SLOW_RANK = "slow-rank"
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,14 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     if scene.finished and root.precedence < CERTAIN:
         return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
     for rule in (
+        _outwaited,
         _handed_over,
         _hung_until_the_limit,
         _again_and_again,
         _on_one_node_only,
+        _slow_rank,
+        _worn,
+        _whole_site,
         _confirmed,
         _blamed_by_others,
     ):
@@ -100,57 +101,37 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     return _as_the_line_says(root, lines, scene)
 
 
-def root_line(lines: Sequence[Line]) -> Line:
-    """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
-    root = _before_timeouts(lines, min(lines, key=_rank))
-    if root.sequence is None:
-        return root
-    group = _group(root)
-    same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
-    return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
-
-
-def _before_timeouts(lines: Sequence[Line], root: Line) -> Line:
-    """What a program prints after the first collective timed out is no cause of it, unless hardware speaks.
-
-    The scheduler's end of a run is no cause of what went wrong between its ranks before.
-    """
-    if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
-        return root
-    kinds = _BETWEEN_RANKS if root.fault_class in _ENDED_BY_SCHEDULER else {FaultClass.NCCL_TIMEOUT}
-    broken = [line for line in lines if line.fault_class in kinds and line.precedence >= TIER]
-    first = min(broken, key=moment, default=None)
-    if first is None or moment(first) >= moment(root):
-        return root
-    return min(broken, key=_rank)
-
-
-def moment(line: Line) -> tuple[int, int]:
-    """When a line was printed, as well as it is known."""
-    seen = line.evidence
-    return (seen.line_ms if seen.line_ms is not None else seen.read_ms, seen.offset)
-
-
-def _rank(line: Line) -> tuple[bool, int, tuple[int, int], int]:
-    return (line.role is not LineRole.CAUSE, -(line.precedence // TIER), moment(line), -line.precedence)
-
-
-def _group(line: Line) -> str | None:
-    match = _GROUP.search(line.evidence.text)
-    return None if match is None else match.group(1)
+def _outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """Clients of shared storage that wait for it: what others wait for then, and else nothing."""
+    if is_patience_only(lines):
+        text = f"{_what(root)}, and nothing failed of it"
+        return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.6, text)
+    silent = waited_for_storage(root, lines)
+    if silent is None:
+        return None
+    text = f"{_what(silent)}; then {_what(root)}"
+    return _said(silent, FaultClass.STORAGE_IO, Scope.UNKNOWN, Remedy.RESTART, 0.7, text)
 
 
 def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
-    """Somebody has already requeued the job: a second requeuer would fight the first."""
+    """Somebody has already requeued the job: a second requeuer would fight the first.
+
+    The notice is the root of what is weaker, and of what broke between ranks when it had been given.
+    """
     if root.precedence >= CERTAIN:
         return None
-    waiting = [line for line in lines if line.remedy is Remedy.WAIT and line.fault_class is not FaultClass.STRAGGLER]
-    handed = next(iter(waiting), None)
-    explained = root.precedence >= TIER and root.fault_class not in _ENDED_BY_SCHEDULER
-    if handed is None or (root is not handed and explained):
+    waiting = (line for line in lines if line.remedy is Remedy.WAIT and line.fault_class in ENDED_BY_SCHEDULER)
+    handed = next(waiting, None)
+    if handed is None:
         return None
-    fault_class = root.fault_class if root.fault_class in _ENDED_BY_SCHEDULER else handed.fault_class
-    return _said(root, fault_class, Scope.JOB, Remedy.WAIT, 0.8, f"{_what(root)}; {handed.detail}")
+    torn_down = root.fault_class in BETWEEN_RANKS and moment(root) > moment(handed)
+    weaker = root.precedence // TIER < handed.precedence // TIER
+    if root.fault_class not in ENDED_BY_SCHEDULER and root.precedence >= TIER and not torn_down:
+        return None
+    first = handed if torn_down or weaker else root
+    fault_class = first.fault_class if first.fault_class in ENDED_BY_SCHEDULER else handed.fault_class
+    text = _what(first) if first is handed else f"{_what(first)}; {handed.detail}"
+    return _said(first, fault_class, Scope.JOB, Remedy.WAIT, 0.8, text)
 
 
 def _hung_until_the_limit(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -187,12 +168,39 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     )
 
 
+def _slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """A rank that is slow is a reason to leave its node where it is known which one that is."""
+    if root.signature != _SLOW_RANK:
+        return None
+    node = None if root.blamed_rank is None else host_of(scene.places.ranks.get(root.blamed_rank), scene.nodes)
+    if node is None:
+        return _said(root, root.fault_class, Scope.UNKNOWN, Remedy.WAIT, 0.5, _what(root))
+    text = f"{_what(root)}, which runs on {node}"
+    return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, (node,))
+
+
+def _worn(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """What is a program's fault as a rule is the GPU's where it meets process after process on the same one."""
+    device = worn_gpu(root, lines) if root.fault_class is FaultClass.USER_CODE else None
+    if device is None:
+        return None
+    text = f"{_what(root)}, in several processes, and always on the GPU {device}"
+    return _said(root, FaultClass.GPU_HARDWARE, Scope.UNKNOWN, Remedy.RESTART, 0.5, text)
+
+
+def _whole_site(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    line = whole_site(root, lines)
+    if line is None:
+        return None
+    return _said(line, line.fault_class, Scope.CLUSTER, Remedy.RESTART, 0.7, _what(line))
+
+
 def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
     """A GPU fault that may be chance is none where a later line says that the node's GPUs are broken."""
     if root.fault_class not in _OF_GPU or root.scope is Scope.NODE:
         return None
     later = [line for line in lines if line.fault_class in _OF_GPU and line.role is LineRole.CAUSE]
-    proof = min((line for line in later if line.remedy is Remedy.RESTART_EXCLUDING_NODE), key=_rank, default=None)
+    proof = min((line for line in later if line.remedy is Remedy.RESTART_EXCLUDING_NODE), key=rank, default=None)
     if proof is None:
         return None
     node = _node_of(proof, scene) or _node_of(root, scene)
@@ -205,7 +213,7 @@ def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
 
     That a node alone says nothing while all others time out is as good as one more that names it.
     """
-    if root.fault_class not in _BETWEEN_RANKS or root.scope is Scope.NODE:
+    if root.fault_class not in BETWEEN_RANKS or root.scope is Scope.NODE:
         return None
     blaming = voices_against(lines, scene.nodes, scene.places)
     silent, quiet = silent_node(lines, scene.nodes), scene.silent_rank

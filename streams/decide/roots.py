@@ -1,0 +1,112 @@
+"""Which of the lines explains the others? Rules of picking, pure, by kind, time and collective.
+
+The loudest is seldom the first, and what is printed first is not always the cause: ranks print in any order, a wrapper
+repeats what it wraps, and whoever is told of a failure tells it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from schemas.vocabulary import FaultClass, LineRole
+from streams.decide.state import Line
+
+TIER = 20
+"""Precedences are compared in steps of this: within one, the earlier line is the cause of the later."""
+CERTAIN = 80
+"""From this precedence on a line speaks of broken hardware, whatever the program says."""
+EXPRESS = 40
+"""From this precedence on a line of the scheduler says why it ended a run, and not only that it did."""
+
+BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
+ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
+# Storage does not answer, and its client waits without end: no fault by itself, and why others wait.
+PATIENT = {"storage-waiting"}
+
+# What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
+_SECOND_HAND = {"nccl-told", "nccl-fatal-error"}
+# That a process ended. Before others wait for it in vain, it is why they do.
+_DEATHS = {"process-exit", "process-died", "slurm-task-exit"}
+# By which a host announces that it fails.
+_LEADING_UP = {"soft-lockup"}
+_GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
+
+
+def root_line(lines: Sequence[Line]) -> Line:
+    """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
+    lines = [line for line in lines if line.signature not in PATIENT] or lines
+    root = min(lines, key=rank)
+    for rule in (_before_timeouts, _at_first_hand, _death_before, _leading_up, _first_of_its_group):
+        root = rule(root, lines)
+    return root
+
+
+def rank(line: Line) -> tuple[bool, int, tuple[int, int], int]:
+    """By which lines are ordered: the likeliest root comes first."""
+    return (line.role is not LineRole.CAUSE, -(line.precedence // TIER), moment(line), -line.precedence)
+
+
+def moment(line: Line) -> tuple[int, int]:
+    """When a line was printed, as well as it is known."""
+    seen = line.evidence
+    return (seen.line_ms if seen.line_ms is not None else seen.read_ms, seen.offset)
+
+
+def _before_timeouts(root: Line, lines: Sequence[Line]) -> Line:
+    """What a program prints after the first collective timed out is no cause of it, unless hardware speaks.
+
+    The scheduler's end of a run is no cause of what went wrong between its ranks before. Only a node that is lost to
+    a preemption, as a line says, is no cause of that one.
+    """
+    if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
+        return root
+    kinds = BETWEEN_RANKS if root.fault_class in ENDED_BY_SCHEDULER else {FaultClass.NCCL_TIMEOUT}
+    if root.fault_class is FaultClass.PREEMPTION and root.precedence >= EXPRESS:
+        kinds = kinds - {FaultClass.NODE_LOST}
+    broken = [line for line in lines if line.fault_class in kinds and line.precedence >= TIER]
+    first = min(broken, key=moment, default=None)
+    return root if first is None or moment(first) >= moment(root) else min(broken, key=rank)
+
+
+def _at_first_hand(root: Line, lines: Sequence[Line]) -> Line:
+    """Ranks that are told of a failure may print before the one that met it."""
+    if root.signature not in _SECOND_HAND:
+        return root
+    own = [line for line in lines if line.fault_class is root.fault_class and line.signature not in _SECOND_HAND]
+    return min(own, key=rank, default=root)
+
+
+def _death_before(root: Line, lines: Sequence[Line]) -> Line:
+    """Ranks wait in vain, or lose a connection, because a process that they need has ended before."""
+    if root.fault_class not in BETWEEN_RANKS or root.role is LineRole.CAUSE:
+        return root
+    death = _earliest(lines, lambda line: line.signature in _DEATHS)
+    return root if death is None or moment(death) >= moment(root) else death
+
+
+def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
+    """A host that fails for good has often said so before, in words that alone would prove little."""
+    if root.fault_class is not FaultClass.HOST_HARDWARE or root.role is not LineRole.CAUSE:
+        return root
+    node = root.evidence.node
+    sign = _earliest(lines, lambda line: line.signature in _LEADING_UP and line.evidence.node == node)
+    return root if sign is None or moment(sign) >= moment(root) else sign
+
+
+def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
+    """Of collectives of one group that timed out, the one that stands first in their order: others never got there."""
+    if root.sequence is None:
+        return root
+    group = _group(root)
+    same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
+    return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
+
+
+def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | None:
+    return min((line for line in lines if wanted(line)), key=moment, default=None)
+
+
+def _group(line: Line) -> str | None:
+    match = _GROUP.search(line.evidence.text)
+    return None if match is None else match.group(1)
