@@ -99,7 +99,7 @@ def host_of(name: str | None, nodes: Sequence[str], places: Places | None = None
     host = re.split(r"[<:]", name, maxsplit=1)[0]
     if places is not None:
         host = places.addresses.get(host, host)
-    short = host.partition(".")[0]
+    short = host if host[:1].isdigit() else host.partition(".")[0]  # of an address the first number means nothing
     return next((node for node in nodes if node in (name, host) or node.partition(".")[0] == short), None)
 
 

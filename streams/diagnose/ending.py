@@ -21,13 +21,16 @@ def elsewhere(accounts: Sequence[Account]) -> dict[str, str]:
     """The hosts of nodes' logs that are none of the job's, each with the file that has its lines."""
     own = of_job(accounts)
     jobs = [one.hosts for one in own]
+    said = [one.line for account in own for one in account.faults]
+    ranks = max((line.evidence.rank for line in said if line.evidence.rank is not None), default=-1) + 1
+    peers = [line.peer for line in said if line.peer is not None]
     found: dict[str, str] = {}
     for account in accounts:
         if account in own or not jobs:
             continue
         for sighting in account.faults:
             host = _host(sighting)
-            if host is not None and host not in found and is_elsewhere(host, jobs):
+            if host is not None and host not in found and is_elsewhere(host, jobs, ranks, peers):
                 found[host] = account.name
     return found
 

@@ -78,8 +78,11 @@ def host_of_line(line: bytes) -> str | None:
     return None if match is None or match[1].decode().lower() in _NO_HOST else match[1].decode()
 
 
-def is_elsewhere(host: str, jobs: Sequence[Hosts]) -> bool:
-    """Whether a host is none of those on which the job ran, by the files that are the job's own."""
+def is_elsewhere(host: str, jobs: Sequence[Hosts], ranks: int = 0, peers: Sequence[str] = ()) -> bool:
+    """Whether a host is none of those on which the job ran, by the files that are the job's own.
+
+    `ranks`: the job has so many at least; `peers`: whom its processes talked to, by name or address.
+    """
     listed = {name for one in jobs for name in one.listed}
     named = {name for one in jobs for name in one.named}
     alike = {name for one in jobs for name in one.leading if _stem(name) == _stem(host)}
@@ -87,7 +90,10 @@ def is_elsewhere(host: str, jobs: Sequence[Hosts]) -> bool:
         return False
     # A name without a number may be a word, and one that begins with a number is an address.
     known = {name.partition(".")[0] for name in named | alike if _NUMBERED.match(name)} - _NO_HOST
-    return bool(listed) or (bool(known) and len(known) >= max(one.least for one in jobs))
+    if listed or not known:
+        return bool(listed)
+    talks_to_others = any(re.split(r"[.<:]", peer)[0] not in known for peer in peers)
+    return len(known) >= max(1 + talks_to_others, -(-ranks // RANKS_OF_NODE), *(one.least for one in jobs))
 
 
 def _same(one: str, other: str) -> bool:

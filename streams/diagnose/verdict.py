@@ -16,6 +16,7 @@ from streams.diagnose.formats import proposed_steps
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.tasks import placed
+from streams.diagnose.voices import LEAST_RANKS
 from streams.watch.matcher import Matcher
 
 # In so many files it is looked for what an unknown program counts up.
@@ -106,9 +107,17 @@ def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away:
 
 
 def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
-    """The rank that stopped printing before the others, where one file has them all."""
+    """The rank that stopped printing before the others."""
     complaining = {one.line.evidence.rank for one in sightings if one.line.evidence.rank is not None}
-    return next((rank for one in accounts if (rank := one.voices.silent(complaining)) is not None), None)
+    stopped = next((rank for one in accounts if (rank := one.voices.silent(complaining)) is not None), None)
+    return _only_one_without_a_word(accounts, sightings) if stopped is None else stopped
+
+
+def _only_one_without_a_word(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
+    """The rank that alone did not complain of a collective that all others waited for, where each has its own file."""
+    late = {one.line.evidence.rank for one in sightings if one.line.fault_class is FaultClass.NCCL_TIMEOUT}
+    quiet = {rank for one in accounts if len(one.voices.heard_ms) == 1 for rank in one.voices.heard_ms} - late
+    return quiet.pop() if len(quiet) == 1 and len(late) >= LEAST_RANKS - 1 else None
 
 
 def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, outlived: int) -> Diagnosis:

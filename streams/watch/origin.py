@@ -32,11 +32,13 @@ _LOCAL = re.compile(rb"\[default\d{1,7}\]")
 """What torchrun puts before each line: the role, and the rank among those of the node."""
 
 
+# Ray names the node by its address, except the first.
+_WORKER = re.compile(rb"\s*\([^()\n]{0,60}pid=\d+, ip=(\d[\d.]+)\)")
 # Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, torchrun, Ray (an address).
 _NAME = "([A-Za-z][A-Za-z0-9._-]{0,62})"
 _PLACES = (
     r"(?:^|[\s:])NAME:\d+:\d+ \[\d+\]",
-    r"\d\d:\d\d:\d\d(?:\.\d+)? NAME kernel: ",
+    r"\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)? NAME kernel: ",
     r"^\[NAME:\d+\] ",
     r" ON NAME (?:CANCELLED )?AT ",
     r"srun: error: NAME: tasks? ",
@@ -92,8 +94,8 @@ def origin_of(line: bytes, nodes: Collection[str]) -> Origin:
 
 
 def names_of(nodes: Iterable[str]) -> dict[str, str]:
-    """Each node by its name and by its name without the domain."""
-    return {key: name for name in nodes for key in (name.partition(".")[0], name)}
+    """Each node by its name and by its name without the domain, which an address has not."""
+    return {key: name for name in nodes for key in ((name if name[:1].isdigit() else name.partition(".")[0]), name)}
 
 
 def origin_among(line: bytes, names: Mapping[str, str]) -> Origin:
@@ -103,6 +105,9 @@ def origin_among(line: bytes, names: Mapping[str, str]) -> Origin:
 
 
 def _node(head: bytes, names: Mapping[str, str]) -> str | None:
+    worker = _WORKER.match(head)
+    if worker is not None:
+        return names.get(worker.group(1).decode())
     for count, match in enumerate(_TOKENS.finditer(head)):
         if count >= _MOST_TOKENS:
             break

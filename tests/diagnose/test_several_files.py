@@ -59,13 +59,19 @@ def nccl(node: str) -> str:
         ([nccl("node1"), "world_size: 32"], "node9", True),  # not all nodes are named
         ([nccl("node1"), "nnodes=4"], "node9", True),
         ([nccl("node1"), "nnodes=1"], "node9", False),
+        (
+            [nccl("node1"), "node1:1:2 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.9<37948> with error 12"],
+            "node9",
+            True,
+        ),
+        ([nccl("node1"), "[rank12]: RuntimeError: no luck"], "node9", True),
         (["hostname=localhost, x", "failed on node because of it"], "node9", True),
     ],
 )
 def test_a_node_s_log_counts_unless_the_job_names_its_nodes_and_it_is_none_of_them(
     output: list[str], host: str, counts: bool, tmp_path: Path
 ) -> None:
-    found = said(tmp_path, job=[*output, step(80), "RuntimeError: no luck"], kernel=[XID.format(host)])
+    found = said(tmp_path, job=[step(80), *output, "RuntimeError: no luck"], kernel=[XID.format(host)])
     assert (found.fault_class is FaultClass.GPU_HARDWARE) is counts
     assert ("Left aside" in found.explanation and f"{host} (" in found.explanation) is not counts
     if not counts:
@@ -170,3 +176,25 @@ def test_that_a_run_was_slow_before_its_time_limit_is_mentioned(tmp_path: Path) 
     found = said(tmp_path, job=[*steps, LIMIT.replace("14:00:00", "13:03:30")])
     assert found.fault_class is FaultClass.SCHEDULER_TIMEOUT
     assert "steps take 4 s" in found.explanation
+
+
+def test_the_only_rank_without_a_word_is_told_where_each_has_its_own_file(tmp_path: Path) -> None:
+    def rank(number: int, *, late: bool) -> list[str]:
+        printed = [f"[rank{number}]: {step(minute, f'10:0{minute}:00')}" for minute in range(1, 6)]
+        told = (
+            f"[rank{number}]:[E801 10:15:00.114 ProcessGroupNCCL.cpp:607] [Rank {number}] Watchdog caught collective"
+            " operation timeout: WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds."
+        )
+        return [*printed, told] if late else printed
+
+    found = said(tmp_path, **{f"rank{number}": rank(number, late=number != 2) for number in range(4)})
+    assert "rank 2 stopped printing before the others" in found.explanation
+    unsure = said(tmp_path, **{f"rank{number}": rank(number, late=number > 1) for number in range(4)})
+    assert "stopped printing" not in unsure.explanation
+
+
+def test_a_worker_of_ray_is_on_the_node_whose_address_it_is_printed_with(tmp_path: Path) -> None:
+    worker = "(RayTrainWorker pid={}, ip=10.0.0.{}) {}"
+    steps = [worker.format(100 + node, node, f"step {number} loss 2.3") for number in range(9) for node in (1, 2, 3)]
+    ecc = worker.format(103, 3, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
+    assert said(tmp_path, job=[*steps, ecc]).nodes == ("10.0.0.3",)

@@ -15,7 +15,7 @@ from streams.watch.origin import Origin, origin_of
 from streams.watch.stamps import stamp_ms
 
 NEAR = int(datetime(2026, 8, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
-NODES = ("node2", "node03", "gpu-4.cluster.example")
+NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4")
 
 
 def at(text: str) -> int:
@@ -97,6 +97,9 @@ def test_any_bytes_have_a_time_or_none(line: bytes) -> None:
         ("[default5]:[rank29]:[E ProcessGroupNCCL.cpp:523] [Rank 29] Watchdog caught", None, 29),
         ("[dp rank 2, local_rank 3] failed", None, None),
         ("[Local Rank 4] [Rank 12] failed", None, 12),
+        ("2026-08-01T10:01:00.123456+00:00 node2 kernel: mlx5_core", "node2", None),
+        ("(RayTrainWorker pid=102, ip=10.0.0.3) RuntimeError", None, None),
+        ("(RayTrainWorker pid=102, ip=10.0.0.4) RuntimeError", "10.0.0.4", None),
         ("srun: error: node2: task 12: Exited with exit code 1", None, None),
         ("node51:377:790 [3] NCCL WARN NET/IB : Got completion from peer node2<37948>", None, None),
         ("HW Exception by GPU node-9 (Agent handle: 0x5571d6f2a0) reason :GPU Hang", None, None),
