@@ -14,9 +14,9 @@ from datetime import UTC
 
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, Phase, Remedy
-from streams.decide.roots import CERTAIN
+from streams.decide.roots import CERTAIN, root_line
 from streams.decide.state import Line
-from streams.decide.weighing import Earlier, root_line
+from streams.decide.weighing import Earlier
 from streams.diagnose.course import UNKNOWN, Course
 from streams.diagnose.hosts import Hosts
 from streams.diagnose.reading import Ends, Piece

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streams.decide.weighing import Earlier, root_line
+from streams.decide.roots import root_line
+from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
