@@ -18,12 +18,12 @@ from bench.harness import cpu_s, peak_mb
 from bench.history import Step
 from bench.passthrough import application as passthrough
 from bench.stories import POLICIES
+from recovery.garbage import collect_rarely
 from recovery.settings import load_settings
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from streams.records import Incoming, Outgoing
 from streams.run.decide import application as deciders
-from streams.run.shell import collect_rarely
 from streams.run.worker import Store, Worker
 
 

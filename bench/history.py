@@ -84,6 +84,7 @@ def steps(records: list[Incoming], codec: Codec) -> list[Step]:
     for record in records:
         store = stores.setdefault(record.key, MemoryStore())
         outgoing = worker.handle(record, store)
+        worker.write_states()
         done.append(Step(store.held["job"], tuple(outgoing)))
     return done
 

@@ -11,8 +11,8 @@ from bench.history import Step
 from schemas.topics import JOURNAL, PARTITIONER, Cleanup, Topic
 from streams.records import Outgoing
 from streams.run.decide import OUTPUTS
-from streams.run.quix import BytesSerializer, PlainApplication, Serializer
-from streams.run.shell import COMMIT_INTERVAL_S, POLL_S
+from streams.run.quix import COMMIT_LATE_S, BytesSerializer, PlainApplication, Serializer
+from streams.run.shell import LINGER_MS, POLL_S
 from streams.run.worker import Store
 
 GROUP = "bench-passthrough"
@@ -33,12 +33,12 @@ def application(bootstrap: str, state_dir: Path, plan: Mapping[bytes, list[Step]
         consumer_group=GROUP,
         auto_offset_reset="earliest",
         processing_guarantee="exactly-once",
-        commit_interval=COMMIT_INTERVAL_S,
+        commit_interval=COMMIT_LATE_S,
         consumer_poll_timeout=POLL_S,
         auto_create_topics=False,
         state_dir=state_dir,
         loglevel="WARNING",
-        producer_extra_config={"transactional.id": GROUP, "partitioner": PARTITIONER, "linger.ms": 0},
+        producer_extra_config={"transactional.id": GROUP, "partitioner": PARTITIONER, "linger.ms": LINGER_MS},
         consumer_extra_config={"group.instance.id": GROUP, "fetch.wait.max.ms": 20},
     )
     journal = app.topic(JOURNAL.name, key_deserializer="bytes", value_deserializer="bytes")

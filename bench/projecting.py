@@ -7,7 +7,6 @@ rows: no decoding, no rules, no conflicts.
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +22,7 @@ from projections.records import Record
 from projections.runner import switch_often
 from projections.store import Batch, Source, Store, engine_of, prepare
 from projections.tables import OFFSETS, PROJECTED
+from recovery.garbage import collect_rarely
 from streams.replay.history import StoredRecord
 
 SETS = 50
@@ -53,7 +53,7 @@ def _measure(engine: Engine) -> Figure:
     history = mix_history(SETS)
     batches = _batches(history)
     events = sum(len(batch) for _, batch in batches)
-    gc.freeze()  # the history itself is not what is measured
+    collect_rarely()  # as the process does; the history itself is not what is measured
     switch_often()
     copies: dict[str, bytes] = {}
 

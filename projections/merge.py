@@ -16,6 +16,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, Executable, Table, Text, bindparam, case, cast, column, func, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
@@ -114,26 +115,22 @@ def write_documents(connection: Connection, documents: Documents) -> None:
 
 
 def json_text(value: Any) -> str:
-    """JSON that PostgreSQL takes: no NUL in texts, and what is no number (a loss of NaN) as a text."""
+    """JSON that PostgreSQL takes: no NUL in texts."""
     try:
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(_plain(value), separators=(",", ":"))
-    return json.dumps(_plain(value), separators=(",", ":")) if "\\u0000" in text else text
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # no valid text, or a number that is no 64-bit integer
+        return json.dumps(_clean(value), separators=(",", ":"))
+    return orjson.dumps(_clean(value)).decode() if "\\u0000" in text else text
 
 
-def _plain(value: Any) -> Any:
+def _clean(value: Any) -> Any:
+    """The value without NULs, which job output may hold and PostgreSQL refuses, and with null for what is no number."""
     if isinstance(value, str):
-        return _clean(value)
+        return value.replace("\x00", "\ufffd")
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return None
     if isinstance(value, Mapping):
-        return {_clean(name): _plain(inner) for name, inner in value.items()}
+        return {_clean(name): _clean(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_clean(inner) for inner in value]
     return value
-
-
-def _clean(text: str) -> str:
-    """Text without NUL, which job output may hold and PostgreSQL refuses."""
-    return text.replace("\x00", "\ufffd")

@@ -9,6 +9,7 @@ from projections import migrate
 from projections.reading import consumer
 from projections.runner import FIRST_BACK_OFF_S, GROUP, LAST_BACK_OFF_S, Runner, switch_often
 from projections.store import Store, engine_of
+from recovery.garbage import collect_rarely
 from recovery.process import ProcessContext, Stop, run_process
 from recovery.settings import Settings
 from recovery.topics import check_topics
@@ -34,6 +35,7 @@ def _body(context: ProcessContext) -> None:
     codec = Codec(RegistryIds(settings.registry.url))
     engine = engine_of(settings.postgres.url)
     switch_often()
+    collect_rarely()
     try:
         runner = Runner(consumer(settings.kafka.bootstrap, GROUP), codec, Store(engine), context.stop, context.health)
         runner.run(topic.name for topic in TOPICS)

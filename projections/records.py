@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,15 @@ from typing import Any, cast
 
 from schemas.catalogue import DECISIONS
 from schemas.decisions import AnomalyDetected, AttributionMade, Decision, FactParked, FactSetAside, QuarantineEnded
-from schemas.facts import Evidence, Fact, JobObserved, NodeFaultReported, QuarantineLifted, SignatureMatched
+from schemas.facts import (
+    Evidence,
+    Fact,
+    JobObserved,
+    NodeFaultReported,
+    ProgressObserved,
+    QuarantineLifted,
+    SignatureMatched,
+)
 from schemas.identity import AttemptId
 from schemas.records import to_document
 
@@ -60,7 +69,7 @@ class Record:
         attempt = event.attempt
         return Subject(attempt.cluster, attempt.job_id, attempt, attempt.index, None)
 
-    @cached_property
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The lines that the event shows, the decisive one first."""
         event = self.event
@@ -74,7 +83,7 @@ class Record:
             return (*(() if event.root is None else (event.root,)), *event.secondary)
         return ()
 
-    @cached_property
+    @property
     def payload(self) -> Mapping[str, Any]:
         """The event as a document, its lines named by digest alone: their text stands in a table of its own."""
         event_class: type = type(self.event)
@@ -86,7 +95,16 @@ class Record:
             document["fault"]["evidence"] = without_text(document["fault"]["evidence"])
         if "secondary" in document:
             document["secondary"] = [without_text(line) for line in document["secondary"]]
+        if isinstance(self.event, ProgressObserved):
+            document |= {
+                name: str(document[name]) for name in ("loss", "seconds_per_step") if _is_no_number(document[name])
+            }
         return document
+
+
+def _is_no_number(value: float | None) -> bool:
+    """Whether JSON has no word for it: a run whose loss is NaN must show just that."""
+    return value is not None and not math.isfinite(value)
 
 
 def without_text(line: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["build", "replace"]
 
 _new = object.__new__
+_set = object.__setattr__
 
 if TYPE_CHECKING:
     from dataclasses import replace
@@ -22,18 +23,15 @@ else:
 
         Raises TypeError for a change that names no field.
         """
-        copy = _new(type(instance))
-        fields = copy.__dict__
-        fields.update(instance.__dict__)
-        fields.update(changes)
+        fields = instance.__dict__ | changes
         if len(fields) == len(instance.__dataclass_fields__):
-            return copy
+            return build(type(instance), fields)
         # A cached property holds something that may not hold for the copy, or a change names no field.
         return dataclasses.replace(instance, **changes)
 
 
 def build(cls: type, values: dict[str, Any]) -> Any:
-    """Return an instance of `cls` with exactly these values, which must be one for each of its fields."""
+    """Return an instance of `cls` with exactly these values, one for each of its fields; the dict becomes its own."""
     instance: Any = _new(cls)
-    instance.__dict__.update(values)
+    _set(instance, "__dict__", values)
     return instance

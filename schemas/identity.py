@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha1
 from typing import Annotated, NewType
 from uuid import UUID
@@ -63,10 +63,10 @@ class AttemptId:
     def job(self) -> JobKey:
         return JobKey(f"{self.cluster}/{self.job_id}")
 
-    @cached_property
+    @property
     def heimdall_job_id(self) -> str:
         """The API's stable UUID of this attempt."""
-        return derived_id("attempt", self.cluster, self.job_id, self.incarnation, self.index)
+        return _stable_id(self.cluster, self.job_id, self.incarnation, self.index)
 
     @cached_property
     def key(self) -> str:
@@ -88,6 +88,12 @@ class AttemptId:
         cluster, job_id, incarnation, index = match.groups()
         job_key(cluster, job_id)
         return cls(cluster, job_id, int(incarnation), int(index))
+
+
+@lru_cache(maxsize=4096)
+def _stable_id(cluster: str, job_id: str, incarnation: int, index: int) -> str:
+    """Kept beside the ids themselves, which every decoded record makes anew."""
+    return derived_id("attempt", cluster, job_id, incarnation, index)
 
 
 @dataclass(frozen=True, order=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from authlib.deprecate import AuthlibDeprecationWarning
 from confluent_kafka import TopicPartition
+
+from streams.records import Outgoing
 
 # authlib shows its warning whatever the filters say, unless one comes after its own.
 warnings.filterwarnings("ignore", category=AuthlibDeprecationWarning)
@@ -16,6 +21,7 @@ from quixstreams import message_context  # noqa: E402
 from quixstreams.models import Topic as QuixTopic  # noqa: E402
 from quixstreams.models.serializers.base import Serializer  # noqa: E402
 from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa: E402
+from quixstreams.processing import ProcessingContext  # noqa: E402
 
 __all__ = [
     "Application",
@@ -27,20 +33,61 @@ __all__ = [
     "message_context",
 ]
 
+COMMIT_SOON_S = 0.1
+COMMIT_LATE_S = 1.0
+BEHIND_MS = 1_000
+"""A worker that reads records older than this is behind: to catch up counts for more than a few milliseconds."""
+
+
+class _Context(ProcessingContext):
+    """Quix's context that lets what was held back be written before each commit, whoever asks for it."""
+
+    before_commit: Callable[[], None]
+
+    def commit_checkpoint(self, force: bool = False, revoking: bool = False) -> None:
+        if (force or self.checkpoint.expired()) and not self.checkpoint.empty():
+            self.before_commit()
+            force = True
+        super().commit_checkpoint(force=force, revoking=revoking)
+
 
 class Application(PlainApplication):
-    """Commits as soon as there is nothing more to read, and at the latest after its commit interval.
+    """Commits as soon as there is nothing more to read, and under load by the age of what it reads.
 
     A commit waits for the broker as long as a hundred facts take to decide: under load it should come seldom, and
     otherwise at once. Quix itself commits by the clock alone.
     """
 
+    _processing_context: _Context
+
+    def __init__(self, before_commit: Callable[[], None], **settings: Any) -> None:
+        """`before_commit` is called before every commit that has something to commit."""
+        super().__init__(commit_interval=COMMIT_LATE_S, **settings)
+        given = self._processing_context
+        self._processing_context = _Context(
+            **{field.name: getattr(given, field.name) for field in fields(given) if field.init}
+        )
+        self._processing_context.before_commit = before_commit
+        self.recorded_ms = 0
+        """When the record that is handled was written; the handler says so."""
+
     def _process_message(self, dataframe_composed: Any) -> None:
-        before = self._processing_context.checkpoint._total_offsets_processed
+        checkpoint = self._processing_context.checkpoint
+        before = checkpoint._total_offsets_processed
         super()._process_message(dataframe_composed)  # type: ignore[no-untyped-call]
         checkpoint = self._processing_context.checkpoint
-        if checkpoint._total_offsets_processed == before and not checkpoint.empty():
+        if checkpoint.empty():
+            return
+        if checkpoint._total_offsets_processed == before or self._soon(checkpoint._created_at):
             self.commit()
+
+    def _soon(self, begun_s: float) -> bool:
+        """Whether somebody waits for a commit now: not where what is read is long past already."""
+        return time.monotonic() - begun_s >= COMMIT_SOON_S and time.time() * 1000 - self.recorded_ms < BEHIND_MS
+
+    def write(self, record: Outgoing, time_ms: int) -> None:
+        """Write a record in the open transaction: at half the time that Quix takes for one that comes as a value."""
+        self._producer.produce(record.topic.name, record.value, record.key, record.headers, timestamp=time_ms)
 
     def commit(self) -> None:
         """Commit what was handled so far; a record that is being handled is not part of it."""

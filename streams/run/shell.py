@@ -6,12 +6,12 @@ open transaction and partitions over at once, and one that was taken over is fen
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.garbage import collect_rarely
 from recovery.metrics import PARKED as PARKED_METRIC
 from recovery.metrics import counter
 from recovery.process import FencedError, ProcessContext, run_process
@@ -24,19 +24,17 @@ from schemas.topics import PARKED, PARTITIONER, Topic
 from streams.kafka import is_fenced
 from streams.membership import membership_watched
 from streams.parking import ParkingFull
-from streams.records import Incoming, Outgoing
-from streams.run.quix import Application, BytesSerializer, QuixTopic, Serializer, assigned, message_context
+from streams.records import Incoming
+from streams.run.quix import Application, assigned, message_context
 from streams.run.slots import Crew
 from streams.run.stateful import StatefulWorker, Store
 
-COMMIT_INTERVAL_S = 0.1
-"""At the latest; a worker that has read everything commits at once."""
 POLL_S = 0.02
+LINGER_MS = 50
+"""A commit sends what lingers, so this delays nothing; without it librdkafka's thread is woken for every record."""
 TRANSACTION_TIMEOUT_MS = 5_000
 SESSION_TIMEOUT_MS = 10_000
 HEARTBEAT_MS = 3_000
-COLLECT_AFTER = 50_000
-"""Objects made before Python looks for cycles; 700 by default."""
 
 DECIDED = counter("facts_decided", "Facts taken in by this decider.")
 EMITTED = counter("decisions", "Records that this decider wrote, by topic.", "topic")
@@ -49,13 +47,6 @@ class Post:
     crew: Crew
     outputs: tuple[Topic, ...]
     worker: Callable[[Settings, Codec, int], StatefulWorker[Any, Any]]
-
-
-class _Value(Serializer):
-    """Takes the bytes that the worker made; None is a tombstone."""
-
-    def __call__(self, value: Outgoing, ctx: Any) -> bytes | None:  # type: ignore[override]  # noqa: ARG002
-        return value.value
 
 
 def run_post(settings: Settings, post: Post, slot: int) -> int:
@@ -95,25 +86,16 @@ def _refuse_taken_slot(context: ProcessContext, crew: Crew, slot: int) -> None:
             raise SettingsError(f"slot {slot} is in use by pid {record.pid}: choose another with --slot")
 
 
-def collect_rarely() -> None:
-    """Have Python look for garbage cycles rarely: states and records make none, and there are many to look through."""
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
-
-
 def stream(
     settings: Settings, crew: Crew, outputs: tuple[Topic, ...], slot: int, worker: StatefulWorker[Any, Any]
 ) -> Application:
     """The stream of a slot: one fact to the worker, its records to their topics, all in one transaction."""
-    app = _application(settings, crew, slot)
+    app = _application(settings, crew, slot, worker.write_states)
     facts = app.topic(crew.input.name, key_deserializer="bytes", value_deserializer="bytes")
-    topics: dict[str, QuixTopic] = {
-        topic.name: app.topic(topic.name, key_serializer=BytesSerializer(), value_serializer=_Value())
-        for topic in outputs
-    }
     emitted = {topic.name: EMITTED.labels(topic.name) for topic in outputs}
 
-    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> list[Outgoing]:
+    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> None:
+        app.recorded_ms = timestamp
         place = message_context()
         record = Incoming(
             crew.input.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp
@@ -125,25 +107,22 @@ def stream(
             raise
         DECIDED.inc()
         for out in outgoing:
+            app.write(out, timestamp)
             emitted[out.topic.name].inc()
             if out.topic is PARKED:
                 PARKED_METRIC.labels(crew.input.name).inc()
-        return outgoing
 
-    frame = app.dataframe(facts)
-    frame = frame.apply(decide, stateful=True, expand=True, metadata=True)
-    frame = frame.set_headers(_headers)
-    frame.to_topic(lambda value, *_: topics[value.topic.name], key=lambda value: value.key)
+    app.dataframe(facts).update(decide, stateful=True, metadata=True)
     return app
 
 
-def _application(settings: Settings, crew: Crew, slot: int) -> Application:
+def _application(settings: Settings, crew: Crew, slot: int, before_commit: Callable[[], None]) -> Application:
     return Application(
+        before_commit,
         broker_address=settings.kafka.bootstrap,
         consumer_group=crew.group,
         auto_offset_reset="earliest",
         processing_guarantee="exactly-once",
-        commit_interval=COMMIT_INTERVAL_S,
         consumer_poll_timeout=POLL_S,
         auto_create_topics=False,
         auto_recover_from_source_offset_out_of_range=False,
@@ -153,7 +132,7 @@ def _application(settings: Settings, crew: Crew, slot: int) -> Application:
             "transactional.id": crew.transactional_id(slot),
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "partitioner": PARTITIONER,
-            "linger.ms": 0,
+            "linger.ms": LINGER_MS,
         },
         consumer_extra_config={
             "group.instance.id": crew.instance_id(slot),
@@ -162,7 +141,3 @@ def _application(settings: Settings, crew: Crew, slot: int) -> Application:
             "fetch.wait.max.ms": 20,
         },
     )
-
-
-def _headers(value: Outgoing, *_: Any) -> Sequence[tuple[str, str | bytes]]:
-    return [*value.headers]

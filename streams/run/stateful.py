@@ -25,7 +25,7 @@ Event = TypeVar("Event")
 
 
 class Store(Protocol):
-    """The key's place in the state store."""
+    """The key's place in the state store, good until the next commit."""
 
     def get_bytes(self, key: str) -> bytes | None: ...
 
@@ -41,10 +41,14 @@ class StatefulWorker(ABC, Generic[State, Event]):
         self._source = source
         self._state_key = state_key
         self._decoded: dict[bytes, tuple[bytes, State]] = {}
+        self._unwritten: dict[bytes, tuple[Store, State]] = {}
         self._parking = Parking(codec, source)
 
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
-        """Return what to write for one record, the state being set. Raises only what must stop the worker."""
+        """Return what to write for one record; its key's new state waits for `write_states`.
+
+        Raises only what must stop the worker.
+        """
         state = self._load(record.key, store)
         try:
             after, events = self._decide(record, state)
@@ -53,8 +57,14 @@ class StatefulWorker(ABC, Generic[State, Event]):
         except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its key told so
             return self._park(record, state, error, store)
         self._parking.handled()
-        self._save(record.key, after, store)
+        self._unwritten[record.key] = (store, after)
         return [self._outgoing(event, record.recorded_ms) for event in events]
+
+    def write_states(self) -> None:
+        """Put the states of all keys that were handled since the last call into their stores."""
+        for key, (store, state) in self._unwritten.items():
+            self._write_state(key, state, store)
+        self._unwritten.clear()
 
     @abstractmethod
     def _decide(self, record: Incoming, state: State | None) -> tuple[State, Iterable[Event]]:
@@ -69,14 +79,17 @@ class StatefulWorker(ABC, Generic[State, Event]):
         """The record of an event."""
 
     def _load(self, key: bytes, store: Store) -> State | None:
-        """The state in the store; decoded only where it is not byte for byte what this worker wrote last."""
+        """The key's state; decoded only where the store's is not byte for byte what this worker wrote last."""
+        unwritten = self._unwritten.get(key)
+        if unwritten is not None:
+            return unwritten[1]
         held = store.get_bytes(self._state_key)
         if held is None:
             return None
         written, state = self._decoded.get(key, (b"", None))
         return state if state is not None and written == held else self._states.load(held)
 
-    def _save(self, key: bytes, state: State, store: Store) -> None:
+    def _write_state(self, key: bytes, state: State, store: Store) -> None:
         data = self._states.dump(state)
         store.set_bytes(self._state_key, data)
         self._decoded.pop(key, None)
@@ -87,5 +100,5 @@ class StatefulWorker(ABC, Generic[State, Event]):
     def _park(self, record: Incoming, state: State | None, error: Exception, store: Store) -> list[Outgoing]:
         reason, parked = self._parking.park(record, error)
         after, events = self._parked(record, state, reason)
-        self._save(record.key, after, store)
+        self._unwritten[record.key] = (store, after)
         return [parked, *(self._outgoing(event, record.recorded_ms) for event in events)]

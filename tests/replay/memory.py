@@ -70,6 +70,7 @@ def decide_all(journal: list[StoredRecord], policies: Mapping[str, Policy]) -> l
     for entry in journal:
         incoming = Incoming(entry.topic, 0, entry.offset, entry.key, entry.value, [], entry.timestamp_ms)
         written += worker.handle(incoming, store)
+        worker.write_states()
     decisions = [out for out in written if out.topic is DECISION_LOG]
     return [
         StoredRecord(DECISION_LOG.name, 0, i, 0, out.key, out.value, dict(out.headers)[FINGERPRINT].decode())

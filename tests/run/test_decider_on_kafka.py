@@ -76,6 +76,7 @@ def in_memory(room: Room, cluster: str) -> Written:
         for out in worker.handle(record, stores[key]):
             if out.topic in COMPARED:
                 written[out.topic.name, out.key].append(out.value)
+        worker.write_states()
     return dict(written)
 
 
