@@ -25,7 +25,7 @@ from streams.diagnose.voices import Voices
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
-from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among
+from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among, word_in_front
 from streams.watch.progress import Step
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
@@ -107,7 +107,7 @@ class Account:
                 named, leading = named_by_place(line), named_in_front(line)
                 for node in named if leading is None else (*named, leading):
                     self._meet(node)
-                self.hosts.hear(line, named, leading)
+                self.hosts.hear(line, named, word_in_front(line))
                 self._rate(line)
                 if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
                     self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))

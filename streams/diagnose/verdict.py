@@ -13,9 +13,9 @@ from streams.diagnose.account import Account, Sighting
 from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, outlived_in, standing
 from streams.diagnose.formats import proposed_steps
+from streams.diagnose.placing import placed
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
-from streams.diagnose.tasks import placed
 from streams.diagnose.voices import LEAST_RANKS
 from streams.watch.matcher import Matcher
 
@@ -92,7 +92,7 @@ def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away:
         return _beside_the_run(sightings, steps, len(accounts), outlived)
     nodes = tuple(dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in away))
     texts = [text for account in accounts for text in account.places]
-    sightings, places = placed(sightings, texts)
+    sightings, places = placed(sightings, texts, nodes)
     scene = Scene(
         nodes=nodes,
         step=next((one.step for one in sightings if one.step is not None), None),

@@ -74,10 +74,14 @@ def named_by_place(line: bytes) -> list[str]:
 
 def named_in_front(line: bytes) -> str | None:
     """What a launcher may have put before a line: a node's name, by its looks."""
+    word = word_in_front(line)
+    return None if word is None or _NO_NODE.match(word.encode()) else word
+
+
+def word_in_front(line: bytes) -> str | None:
+    """The same, of which only other names can show whether it is one: `worker-1: `."""
     leading = _LEADING.match(line, 0, HEAD_BYTES)  # backtracks over a long run of digits
-    if leading is None or _NO_NODE.match(leading.group(1)):
-        return None
-    return leading.group(1).decode().rstrip(".")
+    return None if leading is None else leading.group(1).decode().rstrip(".")
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,15 @@ def test_the_only_rank_without_a_word_is_told_where_each_has_its_own_file(tmp_pa
     assert "stopped printing" not in unsure.explanation
 
 
+def test_what_stands_before_lines_is_a_node_where_another_file_names_it(tmp_path: Path) -> None:
+    output = [f"worker-{number}: {step(minute)}" for minute in range(9) for number in (0, 1)]
+    ecc = "worker-1: RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    xid = "Aug  1 10:00:05 {} kernel: NVRM: Xid (PCI:0000:06:00): 48, pid=1, DBE"
+    assert said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-1")]).nodes == ("worker-1",)
+    elsewhere = said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-7")])
+    assert (elsewhere.nodes, "worker-7" in elsewhere.explanation) == ((), True)
+
+
 def test_a_worker_of_ray_is_on_the_node_whose_address_it_is_printed_with(tmp_path: Path) -> None:
     worker = "(RayTrainWorker pid={}, ip=10.0.0.{}) {}"
     steps = [worker.format(100 + node, node, f"step {number} loss 2.3") for number in range(9) for node in (1, 2, 3)]
