@@ -18,7 +18,7 @@ from streams.decide.roots import CERTAIN, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.course import UNKNOWN, Course
-from streams.diagnose.hosts import Hosts
+from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
@@ -228,10 +228,10 @@ class Account:
 
     def _failed(self, found: Found, fault: Fault, offset: int, line_no: int, silent_ms: int | None) -> None:
         self._name(found.line)
-        if fault.node is not None:
-            self._meet(fault.node)
         origin = origin_among(found.line, self.nodes)
-        node = origin.node if fault.node is None else fault.node
+        node = fault.node or origin.node or host_of_line(found.line)
+        if node is not None:
+            self._meet(node)
         key = (fault.signature.id, node, origin.rank)
         self._kept[key] += 1
         if self._kept[key] > MOST_OF_ORIGIN or len(self.faults) >= MOST_LINES:

@@ -133,7 +133,7 @@ def _between(
     text: bytes, low: int, high: int, stride: int, forms: Sequence[Format]
 ) -> Iterator[tuple[int, bytes, Step, None]]:
     last = low
-    for at in range(low + stride, high, stride):
+    for at in (*range(low + stride, high - 1, stride), high - 1):
         start, line = _line_at(text, at)
         if last < start < high:
             last = start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from schemas.vocabulary import FaultClass, Remedy
 from streams.decide.roots import root_line
 from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
@@ -71,7 +72,7 @@ def earlier(accounts: Sequence[Account]) -> tuple[Earlier, ...]:
 
 def _is_outlived(sighting: Sighting, account: Account, accounts: Sequence[Account]) -> bool:
     seen_ms = sighting.line.evidence.read_ms
-    for other in accounts:
+    for other in () if _is_why_steps_are_slow(sighting, accounts) else accounts:
         if other is account:
             continue
         if seen_ms and other.advanced_ms:
@@ -80,6 +81,12 @@ def _is_outlived(sighting: Sighting, account: Account, accounts: Sequence[Accoun
         elif other.finished and _is_further(other, account):
             return True
     return False
+
+
+def _is_why_steps_are_slow(sighting: Sighting, accounts: Sequence[Account]) -> bool:
+    line = sighting.line
+    is_device = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
+    return is_device and any(account.course.slow is not None for account in accounts)
 
 
 def _is_further(one: Account, other: Account) -> bool:

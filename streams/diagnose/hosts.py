@@ -16,8 +16,10 @@ RANKS_OF_NODE = 8
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 # syslog and journald; dmesg, which names no host; and a kernel's words without anything before them.
 _SYSLOG = re.compile(
-    rb"(?:<\d{1,3}>)?(?:" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20})"
-    rb" ([A-Za-z0-9][\w.-]{0,252}) [\w./()-]{1,48}(?:\[\d+\])?: "
+    rb"(?:<\d{1,3}>)?(?:" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d"
+    rb"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
+    rb" (?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)([A-Za-z0-9][\w.-]{0,252})"
+    rb" [\w./()-]{1,48}(?:\[\d+\])?: "
 )
 _DMESG = re.compile(rb"(?:<\d{1,3}>)?(?:\[ *\d+\.\d{6}\] |\[\w{3} " + _MONTH + rb" [ \d]\d |kernel: |NVRM: )")
 _NODE_LIST = re.compile(rb"(?i)\b(?:SLURM_(?:JOB_|STEP_)?NODELIST|NodeList)['\"]?[=: ]{1,3}['\"]?([\w.\[\],-]{1,4000})")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from schemas.vocabulary import FaultClass, Remedy
-from streams.diagnose.hosts import Hosts, is_elsewhere
+from streams.diagnose.hosts import Hosts, is_elsewhere, is_of_node
 from streams.diagnose.matching import general_matcher
 from streams.diagnose.verdict import Diagnosis, diagnose
 from streams.watch.origin import named_by_place, named_in_front
@@ -151,6 +151,29 @@ def test_a_node_s_fault_that_training_outlived_is_mentioned(tmp_path: Path) -> N
     )
     assert found.remedy is Remedy.IGNORE
     assert "went on after 1 line that can mean a fault" in found.explanation
+
+
+def test_a_node_that_says_why_steps_are_slow_is_named_though_training_goes_on(tmp_path: Path) -> None:
+    hot = "2026-08-01T10:00:30+00:00 node2 dcgm[7]: Detected clock throttling due to thermal violation in GPU 5."
+    names = [nccl("node1"), nccl("node2")]
+    steady = [step(number, f"10:{number // 60:02d}:{number % 60:02d}") for number in range(200)]
+    slow = [step(200 + number, f"10:{4 + number // 20:02d}:{number % 20 * 3:02d}") for number in range(100)]
+    found = said(tmp_path, job=[*names, *steady, *(line.replace("1000.0", "3000.0") for line in slow)], syslog=[hot])
+    assert (found.fault_class, found.nodes) == (FaultClass.STRAGGLER, ("node2",))
+    assert said(tmp_path, job=[*names, *steady], syslog=[hot]).remedy is Remedy.IGNORE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-08-01T10:00:30.123Z INFO train: step 3",
+        "2026-08-01T10:00:30 node2 train: x",
+        "[2026-08-01 10:00:30] x",
+        "node2: step 3",
+    ],
+)
+def test_a_program_s_own_line_is_not_taken_for_a_system_s(line: str) -> None:
+    assert not is_of_node(line.encode())
 
 
 LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-08-01T14:00:00 DUE TO TIME LIMIT ***"
