@@ -21,6 +21,8 @@ SAMPLE_S, CLOCK_S = 1.0, 5.0
 """One step time is taken in so much time; by clocks of whole seconds, in more."""
 SUSTAINED_S = 30.0
 """Slowness that lasted less is none."""
+OFTEN = 3
+"""What came and went so often before is how this program goes."""
 _PASSED = re.compile(rb"\[(?:(\d{1,4}):)?(\d{1,2}):(\d\d)<")
 _WORK = re.compile(rb"(?i)\b(?:batch[ _-]?size|seq(?:uence)?[ _-]?len(?:gth)?)['\"]?\s*[:=]\s*(\d{1,9})")
 
@@ -34,6 +36,7 @@ class Rhythm:
     """Where the slowness began."""
     seconds: float = 0.0
     """What a step takes now."""
+    _healed: int = 0
     _pace: Pace = NO_PACE
     _slow_s: float = 0.0
     _step: int | None = None
@@ -45,7 +48,8 @@ class Rhythm:
     @property
     def baseline(self) -> float | None:
         """What a step took before it became slow for good; None while it is not."""
-        return self._pace.baseline if self._pace.reported and self._slow_s >= SUSTAINED_S else None
+        lasts = self._pace.reported and self._slow_s >= SUSTAINED_S and self._healed < OFTEN
+        return self._pace.baseline if lasts else None
 
     def pause(self) -> None:
         """The program does something else: the time of the next step is not its own."""
@@ -85,6 +89,7 @@ class Rhythm:
         before, self._owed_s = self._pace, 0.0
         self._pace = paced(before, seconds, DEFAULT_POLICY)
         self.samples += 1
+        self._healed += before.reported and not self._pace.reported
         if self._pace.slow == 1 and not before.reported:
             self._slow_s, self.first_slow = 0.0, place()
         if self._pace.slow:

@@ -87,9 +87,19 @@ PAUSES = [5.0 if step % 10 == 9 else 1.0 for step in range(100)]
         [*run(megatron, [*STEADY, *[3.0] * 12]), *[megatron(step, 1.0) for step in range(72, 90)]],
         [*run(megatron, STEADY), *[megatron(step, 3.0, batch=256) for step in range(60, 100)]],
         [f"[rank{rank}]: {line}" for line in run(megatron, [*STEADY, 40.0]) for rank in range(8)],
+        run(megatron, [3.0 if step // 20 % 2 else 1.0 for step in range(160)]),
         [*run(nano, [0.25] * 60), *[nano(step, 0.9) for step in range(60, 70)]],
     ],
-    ids=["pauses", "warm-up", "drift", "healed", "larger batch", "one pause of all ranks", "only for a moment"],
+    ids=[
+        "pauses",
+        "warm-up",
+        "drift",
+        "healed",
+        "larger batch",
+        "one pause of all ranks",
+        "again and again",
+        "only for a moment",
+    ],
 )
 def test_what_is_not_slow_for_good_is_healthy(lines: list[str]) -> None:
     found = said(*lines)
