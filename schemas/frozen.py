@@ -25,7 +25,9 @@ else:
         """
         fields = instance.__dict__ | changes
         if len(fields) == len(instance.__dataclass_fields__):
-            return build(type(instance), fields)
+            copy = _new(type(instance))
+            _set(copy, "__dict__", fields)
+            return copy
         # A cached property holds something that may not hold for the copy, or a change names no field.
         return dataclasses.replace(instance, **changes)
 

@@ -27,6 +27,7 @@ from schemas.facts import (
     job_of,
 )
 from schemas.frozen import replace
+from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
 from schemas.vocabulary import Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -145,13 +146,13 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
     marks = advance(attempt.marks, fact.position)
     if marks is None:
         return job
+    if isinstance(fact, ProgressObserved):
+        return _take_progress(turn, job, attempt, marks, fact)
     attempt = replace(attempt, marks=marks)
     if isinstance(fact, CheckpointSaved):
         best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
         attempt = replace(attempt, checkpoint_step=best)
         return stall.saved(job.with_attempt(attempt), attempt)
-    if isinstance(fact, ProgressObserved):
-        return _take_progress(turn, job.with_attempt(attempt), attempt, fact)
     job = job.with_attempt(attempt)
     if isinstance(fact, BlindReported):
         return job
@@ -162,13 +163,16 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
     return stall.loaded(turn, job, attempt)
 
 
-def _take_progress(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
+def _take_progress(
+    turn: Turn, job: JobState, attempt: Attempt, marks: tuple[Position, ...], fact: ProgressObserved
+) -> JobState:
     in_phase = attempt.stall is not None and attempt.stall.phase is not None
+    moved = fact.step != attempt.step
+    attempt = replace(attempt, marks=marks, step=fact.step, progress_ms=turn.now_ms)
     job = straggler.stepped(turn, job, attempt, fact.seconds_per_step, in_phase=in_phase)
-    attempt = job.current(attempt)
-    job = stall.stepped(turn, job, attempt, fact)
-    attempt = replace(job.current(attempt), step=fact.step, progress_ms=turn.now_ms)
-    return incident.progressed(turn, job.with_attempt(attempt), attempt, fact)
+    if moved:
+        job = stall.stepped(turn, job, job.current(attempt))
+    return incident.progressed(turn, job, job.current(attempt), fact)
 
 
 def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:

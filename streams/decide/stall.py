@@ -8,7 +8,7 @@ the attempt still prints. Recent output speaks against a hang, for a while; no a
 from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, OutputAsked
-from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
+from schemas.facts import OutputChecked, PhaseEntered, TimerFired
 from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -44,10 +44,8 @@ def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms)))
 
 
-def stepped(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
-    """A step was printed. The same step again is no movement."""
-    if fact.step == attempt.step:
-        return job
+def stepped(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Another step was printed. The same step again is no movement."""
     stall = attempt.stall or Stall(True, turn.now_ms, 0, 0, None, "", 0, None)
     gap_ms = turn.now_ms - stall.moved_ms
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.

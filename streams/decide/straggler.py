@@ -23,9 +23,9 @@ DRIFT = 0.05
 
 
 def stepped(turn: Turn, job: JobState, attempt: Attempt, seconds: float | None, *, in_phase: bool) -> JobState:
-    """Take in one step time. One that includes a save or an evaluation says nothing."""
+    """Put the attempt into the job, with one step time more. One that includes a save or an evaluation says nothing."""
     if seconds is None or seconds <= 0 or in_phase or attempt.state is not AttemptState.RUNNING:
-        return job
+        return job.with_attempt(attempt)
     before, pace = attempt.pace, paced(attempt.pace, seconds, turn.policy)
     attempt = replace(attempt, pace=pace)
     if pace.reported and not before.reported:
