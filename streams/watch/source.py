@@ -148,11 +148,9 @@ class Source:
 
         lines = []
         interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
-        line_no, counted = block.start.line_no + 1, 0
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
         for found in self._reading.matcher.scan(block.data, before, interval_ms):
-            line_no, counted = line_no + block.data.count(b"\n", counted, found.start), found.start
-            offset = block.start.offset + found.start
+            offset, line_no = block.start.offset + found.start, block.lines.before(found.start) + 1
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
         self._block_end = (block.end, carried.after(block.data, stamp))
         if not lines:

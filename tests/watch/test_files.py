@@ -28,6 +28,18 @@ def test_appended_lines_come_once_and_in_order(tmp_path: Path) -> None:
     assert (follower.place.offset, follower.place.line_no, follower.place.epoch) == (14, 3, 0)
 
 
+def test_lines_are_counted_up_to_any_place_and_by_whoever_stops_in_between(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"one\ntwo\nthree\n")
+    follower = FileFollower(str(path))
+    for block in follower.look(0):
+        assert [block.lines.before(offset) for offset in (0, 3, 4, 4, 9)] == [0, 0, 1, 1, 2]
+        with pytest.raises(ValueError, match="up to 9 already, not to 8"):
+            block.lines.before(8)
+        break
+    assert follower.place.line_no == 3
+
+
 def test_a_partial_last_line_waits_for_its_end_or_for_the_end_of_its_writers(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"one\npart")
