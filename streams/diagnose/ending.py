@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.vocabulary import FaultClass, Remedy
-from streams.decide.roots import root_line
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.roots import TIER, root_line
+from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
 # Training that moves on this long after something in another file has outlived it.
 OUTLIVED_MS = 60_000
+_OF_PROGRAMS = {
+    FaultClass.CUDA_OOM,
+    FaultClass.USER_CODE,
+    FaultClass.DATA,
+    FaultClass.NUMERIC_NAN,
+    FaultClass.SOFTWARE_ENV,
+    FaultClass.PREEMPTION,
+}
 
 
 def of_job(accounts: Sequence[Account]) -> list[Account]:
@@ -26,15 +35,25 @@ def elsewhere(accounts: Sequence[Account]) -> dict[str, str]:
     said = [one.line for account in own for one in account.faults]
     ranks = max((line.evidence.rank for line in said if line.evidence.rank is not None), default=-1) + 1
     peers = [line.peer for line in said if line.peer is not None]
+    explained = any(
+        _explains(one.line) and not _is_outlived(one, account, accounts) for account in own for one in account.faults
+    )
     found: dict[str, str] = {}
     for account in accounts:
         if account in own or not jobs:
             continue
         for sighting in account.faults:
             host = _host(sighting)
-            if host is not None and host not in found and is_elsewhere(host, jobs, ranks, peers):
+            if host is not None and host not in found and is_elsewhere(host, jobs, ranks, peers, explained=explained):
                 found[host] = account.name
     return found
+
+
+def _explains(line: Line) -> bool:
+    """Whether a line of the job tells by itself why it failed, and where if that matters: no node has to confirm it."""
+    if line.role is not LineRole.CAUSE or line.precedence < TIER:
+        return False
+    return line.fault_class in _OF_PROGRAMS or (line.scope is Scope.NODE and line.evidence.node is not None)
 
 
 def _host(sighting: Sighting) -> str | None:

@@ -80,10 +80,13 @@ def host_of_line(line: bytes) -> str | None:
     return None if match is None or match[1].decode().lower() in _NO_HOST else match[1].decode()
 
 
-def is_elsewhere(host: str, jobs: Sequence[Hosts], ranks: int = 0, peers: Sequence[str] = ()) -> bool:
+def is_elsewhere(
+    host: str, jobs: Sequence[Hosts], ranks: int = 0, peers: Sequence[str] = (), *, explained: bool = False
+) -> bool:
     """Whether a host is none of those on which the job ran, by the files that are the job's own.
 
-    `ranks`: the job has so many at least; `peers`: whom its processes talked to, by name or address.
+    `ranks`: the job has so many at least; `peers`: whom its processes talked to, by name or address. `explained`: the
+    job's own lines say why it failed, so that a node that it does not name is none of its, even if it may have more.
     """
     listed = {name for one in jobs for name in one.listed}
     named = {name for one in jobs for name in one.named}
@@ -92,8 +95,8 @@ def is_elsewhere(host: str, jobs: Sequence[Hosts], ranks: int = 0, peers: Sequen
         return False
     # A name without a number may be a word, and one that begins with a number is an address.
     known = {name.partition(".")[0] for name in named | alike if _NUMBERED.match(name)} - _NO_HOST
-    if listed or not known:
-        return bool(listed)
+    if listed or not known or explained:
+        return bool(listed or known)
     talks_to_others = any(re.split(r"[.<:]", peer)[0] not in known for peer in peers)
     return len(known) >= max(1 + talks_to_others, -(-ranks // RANKS_OF_NODE), *(one.least for one in jobs))
 

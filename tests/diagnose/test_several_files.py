@@ -78,6 +78,20 @@ def test_a_node_s_log_counts_unless_the_job_names_its_nodes_and_it_is_none_of_th
         assert (found.nodes, found.remedy is Remedy.RESTART_EXCLUDING_NODE) == ((), False)
 
 
+def test_of_nodes_that_a_job_may_have_and_does_not_name_none_explains_what_its_own_lines_explain(
+    tmp_path: Path,
+) -> None:
+    job, kernel = [nccl("node1"), "nnodes=4", step(80)], [XID.format("node9")]
+    late = (
+        "[rank0]:[E801 10:15:00.114 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds."
+    )
+    assert said(tmp_path, job=[*job, late], kernel=kernel).nodes == ("node9",)
+    assert said(tmp_path, job=[*job, OOM], kernel=kernel).fault_class is FaultClass.CUDA_OOM
+    port = "node3:11:19 [0] NCCL WARN NET/IB : Got async event : port error"
+    assert said(tmp_path, job=[*job, port], kernel=kernel).nodes == ("node3",)
+
+
 def test_a_node_s_log_alone_is_believed(tmp_path: Path) -> None:
     assert said(tmp_path, kernel=[XID.format("node9")]).nodes == ("node9",)
     two = said(tmp_path, kernel=[XID.format("node9")], other=["Aug  1 10:00:05 node3 systemd[1]: Started x."])
