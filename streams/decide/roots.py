@@ -28,6 +28,13 @@ PATIENT = {"storage-waiting"}
 _SECOND_HAND = {"nccl-told", "nccl-fatal-error"}
 # That a process ended. Before others wait for it in vain, it is why they do.
 _DEATHS = {"process-exit", "process-died", "slurm-task-exit"}
+# What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.
+_OF_KERNEL = {
+    "kernel-gpu": {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK, FaultClass.USER_CODE},
+    "kernel-network": {FaultClass.NETWORK_IB},
+    "kernel-storage": {FaultClass.STORAGE_IO},
+}
+_RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
@@ -37,7 +44,7 @@ def root_line(lines: Sequence[Line]) -> Line:
     """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
     lines = [line for line in lines if line.signature not in PATIENT] or lines
     root = min(lines, key=rank)
-    for rule in (_before_timeouts, _at_first_hand, _death_before, _leading_up, _first_of_its_group):
+    for rule in (_before_timeouts, _at_first_hand, _death_before, _in_the_kernel, _leading_up, _first_of_its_group):
         root = rule(root, lines)
     return root
 
@@ -56,12 +63,13 @@ def moment(line: Line) -> tuple[int, int]:
 def _before_timeouts(root: Line, lines: Sequence[Line]) -> Line:
     """What a program prints after the first collective timed out is no cause of it, unless hardware speaks.
 
-    The scheduler's end of a run is no cause of what went wrong between its ranks before. Only a node that is lost to
-    a preemption, as a line says, is no cause of that one.
+    The scheduler's end of a run, and an exception in words that nobody knows, are no causes of what went wrong between
+    ranks before. Only a node that is lost to a preemption, as a line says, is no cause of that one.
     """
     if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
         return root
-    kinds = BETWEEN_RANKS if root.fault_class in ENDED_BY_SCHEDULER else {FaultClass.NCCL_TIMEOUT}
+    vague = root.fault_class in ENDED_BY_SCHEDULER or root.precedence < TIER
+    kinds = BETWEEN_RANKS if vague else {FaultClass.NCCL_TIMEOUT}
     if root.fault_class is FaultClass.PREEMPTION and root.precedence >= EXPRESS:
         kinds = kinds - {FaultClass.NODE_LOST}
     broken = [line for line in lines if line.fault_class in kinds and line.precedence >= TIER]
@@ -83,6 +91,14 @@ def _death_before(root: Line, lines: Sequence[Line]) -> Line:
         return root
     death = _earliest(lines, lambda line: line.signature in _DEATHS)
     return root if death is None or moment(death) >= moment(root) else death
+
+
+def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
+    """A program meets an error of a device after the kernel has told of it, where both do."""
+    if root.precedence >= CERTAIN or (root.fault_class is FaultClass.USER_CODE and not _RUNTIME.match(root.signature)):
+        return root
+    told = _earliest(lines, lambda line: root.fault_class in _OF_KERNEL.get(line.signature, ()))
+    return root if told is None or moment(told) >= moment(root) else told
 
 
 def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
