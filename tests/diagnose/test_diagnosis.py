@@ -17,7 +17,7 @@ from recovery.cli import app
 from schemas.vocabulary import FaultClass, Remedy
 from streams.diagnose.account import MOST_LINES, MOST_NODES, Account
 from streams.diagnose.matching import general_matcher
-from streams.diagnose.reading import BLOCK_BYTES, Piece, Unreadable, pieces
+from streams.diagnose.reading import Piece, Unreadable, pieces
 from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import Diagnosis, conclude, diagnose
 
@@ -278,19 +278,20 @@ def test_the_last_finished_checkpoint_is_told(tmp_path: Path) -> None:
     assert steps.framework == "Megatron-LM (current)"
 
 
-def test_a_traceback_cut_by_the_end_of_a_block_keeps_its_frames(tmp_path: Path) -> None:
+def test_a_traceback_cut_by_the_end_of_a_block_keeps_its_frames(small_blocks: int, tmp_path: Path) -> None:
     frames = lines("Traceback (most recent call last):", '  File "/opt/multiprocessing/queues.py", line 245, in _feed')
     error = lines("BrokenPipeError: [Errno 32] Broken pipe")
     for cut in (0, 1, 60):
-        padding = lines(*["x" * 63] * ((BLOCK_BYTES - len(frames)) // 64)) + "y" * cut + "\n"
+        padding = lines(*["x" * 63] * ((small_blocks - len(frames)) // 64)) + "y" * cut + "\n"
         assert said(tmp_path, job=padding + frames + error).remedy is Remedy.IGNORE
 
 
-def test_line_numbers_and_bytes_are_right_in_the_hundredth_block(tmp_path: Path) -> None:
-    quiet = lines(*["nothing of interest happens in this line of output"] * 60_000)
+def test_line_numbers_and_bytes_are_right_in_the_hundredth_block(small_blocks: int, tmp_path: Path) -> None:
+    quiet = lines(*["nothing of interest happens in this line of output"] * 32_000)
+    assert len(quiet) > 99 * small_blocks
     found = said(tmp_path, job=quiet + lines(OOM))
     assert found.root is not None
-    assert found.root.evidence.line_no == 60_001
+    assert found.root.evidence.line_no == 32_001
     assert found.root.evidence.offset == len(quiet)
 
 
@@ -312,8 +313,9 @@ def test_a_file_that_can_t_be_read_is_named(tmp_path: Path) -> None:
         diagnose([str(tmp_path)], general(), NOW_MS, lambda _name, _read, _size: None)
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_pieces_are_the_whole_file_and_end_where_lines_do(tmp_path: Path) -> None:
-    text = b"".join(b"%d\n" % number for number in range(400_000)) + b"no end"
+    text = b"".join(b"%d\n" % number for number in range(8_000)) + b"no end"
     (tmp_path / "a").write_bytes(text)
     cut = list(pieces(str(tmp_path / "a"), lambda _name, _read, _size: None))
     assert b"".join(piece.data for piece in cut) == text
