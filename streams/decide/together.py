@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from schemas.vocabulary import FaultClass, Scope
+from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.blame import host_of
+from streams.decide.cause import Cause, Scene, said, what
 from streams.decide.roots import PATIENT, moment
 from streams.decide.state import Line
 
@@ -17,12 +19,12 @@ _WAITING = {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG}
 _BLOCKED = {"hung-task"}
 
 
-def is_patience_only(lines: Sequence[Line]) -> bool:
+def _is_patience_only(lines: Sequence[Line]) -> bool:
     """Whether storage was waited for, and nothing came of it."""
     return all(line.signature in PATIENT for line in lines)
 
 
-def waited_for_storage(root: Line, lines: Sequence[Line]) -> Line | None:
+def _waited_for_storage(root: Line, lines: Sequence[Line]) -> Line | None:
     """The line by which storage stopped to answer, before ranks waited for each other or a process was blocked."""
     if root.fault_class not in _WAITING and root.signature not in _BLOCKED:
         return None
@@ -30,7 +32,7 @@ def waited_for_storage(root: Line, lines: Sequence[Line]) -> Line | None:
     return silent if silent is not None and moment(silent) < moment(root) else None
 
 
-def worn_gpu(root: Line, lines: Sequence[Line]) -> str | None:
+def _worn_gpu(root: Line, lines: Sequence[Line]) -> str | None:
     """The one GPU on which process after process met what is as a rule a program's fault; None where there is none."""
     met: dict[str, set[str]] = {}
     for line in lines:
@@ -41,8 +43,47 @@ def worn_gpu(root: Line, lines: Sequence[Line]) -> str | None:
     return device if device is not None and len(met[device]) >= VICTIMS else None
 
 
-def whole_site(root: Line, lines: Sequence[Line]) -> Line | None:
+def _of_many_nodes(root: Line, lines: Sequence[Line]) -> Line | None:
     """The line that says of many nodes at once what the root says of one: then no node is to blame."""
     if root.fault_class is not FaultClass.NODE_LOST:
         return None
     return next((line for line in lines if line.fault_class is root.fault_class and line.scope is Scope.CLUSTER), None)
+
+
+def outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """Clients of shared storage that wait for it: what others wait for then, and else nothing."""
+    if _is_patience_only(lines):
+        text = f"{what(root)}, and nothing failed of it"
+        return said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.6, text)
+    silent = _waited_for_storage(root, lines)
+    if silent is None:
+        return None
+    text = f"{what(silent)}; then {what(root)}"
+    return said(silent, FaultClass.STORAGE_IO, Scope.UNKNOWN, Remedy.RESTART, 0.7, text)
+
+
+def slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """A rank that is slow is a reason to leave its node where it is known which one that is."""
+    if root.signature != "slow-rank":
+        return None
+    node = None if root.blamed_rank is None else host_of(scene.places.ranks.get(root.blamed_rank), scene.nodes)
+    if node is None:
+        return said(root, root.fault_class, Scope.UNKNOWN, Remedy.WAIT, 0.5, what(root))
+    text = f"{what(root)}, which runs on {node}"
+    return said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, (node,))
+
+
+def worn(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """What is a program's fault as a rule is the GPU's where it meets process after process on the same one."""
+    device = _worn_gpu(root, lines) if root.fault_class is FaultClass.USER_CODE else None
+    if device is None:
+        return None
+    text = f"{what(root)}, in several processes, and always on the GPU {device}"
+    return said(root, FaultClass.GPU_HARDWARE, Scope.UNKNOWN, Remedy.RESTART, 0.5, text)
+
+
+def whole_site(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    line = _of_many_nodes(root, lines)
+    if line is None:
+        return None
+    return said(line, line.fault_class, Scope.CLUSTER, Remedy.RESTART, 0.7, what(line))

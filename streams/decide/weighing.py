@@ -7,13 +7,13 @@ measured on files is what decides. Unsure means restart without exclusion, never
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
-from streams.decide.blame import Places, host_of, silent_node, voices_against
+from streams.decide.blame import host_of, silent_node, voices_against
+from streams.decide.cause import Cause, Earlier, Scene, said, what
 from streams.decide.roots import BETWEEN_RANKS, CERTAIN, ENDED_BY_SCHEDULER, TIER, moment, rank, root_line
 from streams.decide.state import Line
-from streams.decide.together import is_patience_only, waited_for_storage, whole_site, worn_gpu
+from streams.decide.together import outwaited, slow_rank, whole_site, worn
 
 __all__ = ["HANG_SILENCE_MS", "Cause", "Earlier", "Scene", "moment", "root_line", "weigh"]
 
@@ -35,63 +35,22 @@ _DETERMINISTIC = {
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
-_SLOW_RANK = "slow-rank"
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """The cause of an earlier failure of the same job, and the last step before it."""
-
-    signature: str
-    step: int | None
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What is known beside the lines."""
-
-    nodes: tuple[str, ...]
-    """The nodes that take part, by the names that lines use."""
-    step: int | None = None
-    """The last step before the failure."""
-    finished: bool = False
-    """The program said that it is done before the first of the lines."""
-    silent_ms: int | None = None
-    """How long nothing was printed before the scheduler ended the run."""
-    silent_rank: int | None = None
-    """The rank that stopped printing before the others."""
-    earlier: tuple[Earlier, ...] = ()
-    places: Places = field(default_factory=Places)
-    """Which nodes addresses and ranks mean."""
-
-
-@dataclass(frozen=True)
-class Cause:
-    """The outcome. `nodes`: the broken ones, among those that take part."""
-
-    fault_class: FaultClass
-    scope: Scope
-    remedy: Remedy
-    nodes: tuple[str, ...]
-    root: Line
-    confidence: float
-    explanation: str
 
 
 def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     """Return the cause that explains the lines, of which there is at least one."""
     root = root_line(lines)
     if scene.finished and root.precedence < CERTAIN:
-        return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
+        return said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
     for rule in (
-        _outwaited,
+        outwaited,
         _handed_over,
         _hung_until_the_limit,
         _again_and_again,
         _on_one_node_only,
-        _slow_rank,
-        _worn,
-        _whole_site,
+        slow_rank,
+        worn,
+        whole_site,
         _confirmed,
         _blamed_by_others,
     ):
@@ -99,18 +58,6 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
         if cause is not None:
             return cause
     return _as_the_line_says(root, lines, scene)
-
-
-def _outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
-    """Clients of shared storage that wait for it: what others wait for then, and else nothing."""
-    if is_patience_only(lines):
-        text = f"{_what(root)}, and nothing failed of it"
-        return _said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.6, text)
-    silent = waited_for_storage(root, lines)
-    if silent is None:
-        return None
-    text = f"{_what(silent)}; then {_what(root)}"
-    return _said(silent, FaultClass.STORAGE_IO, Scope.UNKNOWN, Remedy.RESTART, 0.7, text)
 
 
 def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
@@ -130,8 +77,8 @@ def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | No
         return None
     first = handed if torn_down or weaker else root
     fault_class = first.fault_class if first.fault_class in ENDED_BY_SCHEDULER else handed.fault_class
-    text = _what(first) if first is handed else f"{_what(first)}; {handed.detail}"
-    return _said(first, fault_class, Scope.JOB, Remedy.WAIT, 0.8, text)
+    text = what(first) if first is handed else f"{what(first)}; {handed.detail}"
+    return said(first, fault_class, Scope.JOB, Remedy.WAIT, 0.8, text)
 
 
 def _hung_until_the_limit(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -139,7 +86,7 @@ def _hung_until_the_limit(root: Line, _lines: Sequence[Line], scene: Scene) -> C
         return None
     minutes = (scene.silent_ms or 0) // 60_000
     text = f"no step was printed for {minutes} minutes before the time limit: the run hung"
-    return _said(root, FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART, 0.6, text)
+    return said(root, FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART, 0.6, text)
 
 
 def _again_and_again(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -150,8 +97,8 @@ def _again_and_again(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause 
     if not same:
         return None
     where = f" at step {scene.step}" if scene.step is not None else ""
-    text = f"{_what(root)}, for the {len(same) + 1}. time{where}: a restart ends in the same place"
-    return _said(root, root.fault_class, Scope.JOB, Remedy.TERMINATE_NO_RETRY, 0.8, text)
+    text = f"{what(root)}, for the {len(same) + 1}. time{where}: a restart ends in the same place"
+    return said(root, root.fault_class, Scope.JOB, Remedy.TERMINATE_NO_RETRY, 0.8, text)
 
 
 def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -162,37 +109,10 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
         return None
     if any(line.evidence.node != node for line in lines if line.signature == root.signature):
         return None
-    text = f"{_what(root)}, on {node} only"
-    return _said(
+    text = f"{what(root)}, on {node} only"
+    return said(
         root, FaultClass.SOFTWARE_ENV, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.7, text, (node,) if node else ()
     )
-
-
-def _slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
-    """A rank that is slow is a reason to leave its node where it is known which one that is."""
-    if root.signature != _SLOW_RANK:
-        return None
-    node = None if root.blamed_rank is None else host_of(scene.places.ranks.get(root.blamed_rank), scene.nodes)
-    if node is None:
-        return _said(root, root.fault_class, Scope.UNKNOWN, Remedy.WAIT, 0.5, _what(root))
-    text = f"{_what(root)}, which runs on {node}"
-    return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, (node,))
-
-
-def _worn(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
-    """What is a program's fault as a rule is the GPU's where it meets process after process on the same one."""
-    device = worn_gpu(root, lines) if root.fault_class is FaultClass.USER_CODE else None
-    if device is None:
-        return None
-    text = f"{_what(root)}, in several processes, and always on the GPU {device}"
-    return _said(root, FaultClass.GPU_HARDWARE, Scope.UNKNOWN, Remedy.RESTART, 0.5, text)
-
-
-def _whole_site(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
-    line = whole_site(root, lines)
-    if line is None:
-        return None
-    return _said(line, line.fault_class, Scope.CLUSTER, Remedy.RESTART, 0.7, _what(line))
 
 
 def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -204,8 +124,8 @@ def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
     if proof is None:
         return None
     node = _node_of(proof, scene) or _node_of(root, scene)
-    text = f"{_what(root)}; then {_what(proof)}"
-    return _said(root, root.fault_class, Scope.NODE, proof.remedy, 0.8, text, (node,) if node is not None else ())
+    text = f"{what(root)}; then {what(proof)}"
+    return said(root, root.fault_class, Scope.NODE, proof.remedy, 0.8, text, (node,) if node is not None else ())
 
 
 def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
@@ -221,25 +141,25 @@ def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     for node in {silent, stopped} - {None}:
         blaming.setdefault(str(node), set()).add((node, None))
     if quiet is not None and not blaming:
-        text = f"{_what(root)}; rank {quiet} stopped printing before the others"
-        return _said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
+        text = f"{what(root)}; rank {quiet} stopped printing before the others"
+        return said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
     if len(blaming) != 1:
         return None
     [(node, others)] = blaming.items()
     why = "is silent where all others time out" if silent == node else "did not answer"
     why = f"{why}, and whose rank {quiet} stopped printing before the others" if stopped == node else why
     if len(others) < REPORTERS:
-        text = f"{_what(root)}; {node} {why}, which alone does not prove that it is broken"
-        return _said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
-    text = f"{_what(root)}; {len(others - {(node, None)})} others blame {node}, which {why}"
-    return _said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
+        text = f"{what(root)}; {node} {why}, which alone does not prove that it is broken"
+        return said(root, root.fault_class, root.scope, root.remedy, 0.5, text)
+    text = f"{what(root)}; {len(others - {(node, None)})} others blame {node}, which {why}"
+    return said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.65, text, (node,))
 
 
 def _as_the_line_says(root: Line, lines: Sequence[Line], scene: Scene) -> Cause:
     node = _node_of(root, scene) or _first_to_fail(lines, scene)
     nodes = (node,) if root.scope is Scope.NODE and node is not None else ()
     confidence = 0.5 if root.role is not LineRole.CAUSE else 0.9 if nodes else 0.75
-    return _said(root, root.fault_class, root.scope, root.remedy, confidence, _what(root), nodes)
+    return said(root, root.fault_class, root.scope, root.remedy, confidence, what(root), nodes)
 
 
 def _node_of(root: Line, scene: Scene) -> str | None:
@@ -253,22 +173,3 @@ def _first_to_fail(lines: Sequence[Line], scene: Scene) -> str | None:
     """The node of the rank that the launcher saw fail first; none where its agents on several nodes name several."""
     named = {host_of(line.evidence.node, scene.nodes) for line in lines if line.signature == _LAUNCHERS_SUMMARY}
     return named.pop() if len(named) == 1 else None
-
-
-def _what(root: Line) -> str:
-    node = root.evidence.node
-    where = f" on {node}" if node is not None and node not in root.detail else ""
-    return f"{root.detail or root.signature}{where}{root.told_by}"
-
-
-def _said(
-    root: Line,
-    fault_class: FaultClass,
-    scope: Scope,
-    remedy: Remedy,
-    confidence: float,
-    text: str,
-    nodes: tuple[str, ...] = (),
-) -> Cause:
-    kind = fault_class.value.replace("_", " ")
-    return Cause(fault_class, scope, remedy, nodes, root, confidence, f"{text} ({kind})")

@@ -1,0 +1,111 @@
+"""Which line is the root: first hand before hearsay, a death before those who wait, the kernel before the program."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.decide.blame import places_of
+from streams.decide.roots import root_line
+from streams.decide.state import Line
+from streams.decide.weighing import Scene, weigh
+from tests.decide.test_weighing import HERE, NODES, closed, line, timeout
+
+EFFECT = LineRole.CONSEQUENCE
+XID31 = "kernel: NVRM: Xid (PCI:0000:db:00): 31, pid={pid}, Ch 00000008, intr 00000000. MMU Fault"
+
+
+def told(at_ms: int) -> Line:
+    return line("nccl-told", FaultClass.NCCL_TIMEOUT, at_ms, precedence=25, role=EFFECT)
+
+
+def exited(at_ms: int) -> Line:
+    return line("process-exit", FaultClass.USER_CODE, at_ms, precedence=6, role=EFFECT)
+
+
+def preempted(at_ms: int, *, by_slurm: bool = False) -> Line:
+    remedy, role = (Remedy.WAIT, EFFECT) if by_slurm else (Remedy.RESTART, LineRole.CAUSE)
+    return line("preempted", FaultClass.PREEMPTION, at_ms, precedence=43, scope=Scope.JOB, remedy=remedy, role=role)
+
+
+def waiting(at_ms: int) -> Line:
+    return line("storage-waiting", FaultClass.STORAGE_IO, at_ms, precedence=3, remedy=Remedy.WAIT, role=EFFECT)
+
+
+def fault(at_ms: int, pid: int, device: str = "0000:db:00") -> Line:
+    text = XID31.format(pid=pid).replace("0000:db:00", device)
+    return line("xid-application", FaultClass.USER_CODE, at_ms, precedence=60, scope=Scope.JOB, text=text)
+
+
+lost = line("remote-node-dead", FaultClass.NODE_LOST, 10, precedence=36)
+kernel = line("kernel-gpu", FaultClass.GPU_HARDWARE, 10, precedence=9, role=EFFECT)
+runtime = line("cuda-other", FaultClass.USER_CODE, 20, precedence=41)
+python = line("python-error", FaultClass.USER_CODE, 20, precedence=52)
+lockup = line("soft-lockup", FaultClass.HOST_HARDWARE, 10, precedence=35, role=EFFECT)
+panic = line("kernel-panic", FaultClass.HOST_HARDWARE, 20, precedence=90, scope=Scope.NODE)
+vague = line("python-exception", FaultClass.USER_CODE, 30, precedence=13)
+
+
+@pytest.mark.parametrize(
+    ("lines", "root"),
+    [
+        ([told(10), timeout(20, 5, 3)], 1),
+        ([told(10), told(20)], 0),
+        ([exited(10), timeout(20, 5, 3)], 0),
+        ([timeout(10, 5, 3), exited(20)], 0),
+        ([exited(10), closed(20, "node1", "node2")], 0),
+        ([kernel, runtime], 0),
+        ([kernel, python], 1),
+        ([lockup, panic], 0),
+        ([closed(10, "node1", "node2"), vague], 0),
+        ([closed(10, "node1", "node2"), python], 1),
+        ([lost, preempted(20)], 1),
+        ([waiting(10), exited(20)], 1),
+    ],
+)
+def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: int) -> None:
+    assert root_line(lines) is lines[root]
+
+
+def test_a_notice_of_preemption_is_the_root_of_what_it_tears_down_and_of_nothing_before() -> None:
+    notice = preempted(20, by_slurm=True)
+    broken = line("rendezvous-timeout", FaultClass.NETWORK_IB, 30, precedence=24)
+    cause = weigh([notice, broken], HERE)
+    assert (cause.root, cause.remedy) == (notice, Remedy.WAIT)
+    before = line("rendezvous-timeout", FaultClass.NETWORK_IB, 10, precedence=24)
+    assert weigh([before, notice], HERE).fault_class is FaultClass.NETWORK_IB
+
+
+def test_storage_that_is_waited_for_is_a_fault_only_where_somebody_waits_in_vain() -> None:
+    alone = weigh([waiting(10), waiting(20)], HERE)
+    assert (alone.fault_class, alone.remedy) == (FaultClass.BENIGN_NOISE, Remedy.IGNORE)
+    cause = weigh([waiting(10), timeout(20, 5, 3)], HERE)
+    assert (cause.fault_class, cause.remedy, cause.root.signature) == (
+        FaultClass.STORAGE_IO,
+        Remedy.RESTART,
+        "storage-waiting",
+    )
+    assert weigh([timeout(10, 5, 3), waiting(20)], HERE).fault_class is FaultClass.NCCL_TIMEOUT
+
+
+def test_a_program_s_fault_in_process_after_process_on_one_gpu_is_the_gpu_s() -> None:
+    worn = [fault(10, 1), fault(20, 2), fault(30, 3)]
+    assert weigh(worn, HERE).fault_class is FaultClass.GPU_HARDWARE
+    assert weigh(worn[:2], HERE).fault_class is FaultClass.USER_CODE
+    assert weigh([*worn[:2], fault(30, 2)], HERE).fault_class is FaultClass.USER_CODE
+    assert weigh([*worn, fault(40, 4, "0000:1b:00")], HERE).fault_class is FaultClass.USER_CODE
+
+
+def test_a_slow_rank_is_a_reason_to_leave_its_node_where_that_is_known() -> None:
+    remedy = Remedy.RESTART_EXCLUDING_NODE
+    slow = line("slow-rank", FaultClass.STRAGGLER, 10, precedence=39, scope=Scope.NODE, remedy=remedy, blamed=76)
+    places = places_of(["  Rank=76 Node=node2 Score=0.41", "  Rank=13 Node=node1 Score=0.98"])
+    assert weigh([slow], Scene(NODES, places=places)).nodes == ("node2",)
+    assert weigh([slow], HERE).remedy is Remedy.WAIT
+
+
+def test_where_many_nodes_are_lost_at_once_none_is_to_blame() -> None:
+    one = line("node-not-responding", FaultClass.NODE_LOST, 10, precedence=79, scope=Scope.NODE, node="node1")
+    many = line("many-nodes-down", FaultClass.NODE_LOST, 20, precedence=78, scope=Scope.CLUSTER)
+    cause = weigh([one, many], HERE)
+    assert (cause.scope, cause.remedy, cause.nodes) == (Scope.CLUSTER, Remedy.RESTART, ())
