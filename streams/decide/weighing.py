@@ -33,6 +33,8 @@ _DETERMINISTIC = {
 }
 # What every rank would meet alike; met by the ranks of one node only, it is that node's.
 _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
+# What a program or its settings do wrong wherever they run.
+_OF_THE_PROGRAM = {"duplicate-gpu", "nccl-setup"}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
 
@@ -105,7 +107,7 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     """An environment that is broken on one node only is that node's fault, not the program's."""
     alike = root.fault_class is FaultClass.SOFTWARE_ENV or root.signature in _SAME_EVERYWHERE
     node = root.evidence.node
-    if not alike or node not in scene.nodes or len(scene.nodes) < REPORTERS:
+    if root.signature in _OF_THE_PROGRAM or not alike or node not in scene.nodes or len(scene.nodes) < REPORTERS:
         return None
     if any(line.evidence.node != node for line in lines if line.signature == root.signature):
         return None
