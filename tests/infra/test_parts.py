@@ -17,7 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from infra.local.endpoints import Endpoints, StackNotUp
 from infra.local.process import Process
 from infra.local.stack import Stack
-from tests.infra.cluster import FINAL, accounted, ask, field, wait_for_state
+from infra.local.supervisor import Supervisor
+from infra.local.tender import Tended
+from tests.infra.cluster import FINAL, accounted, ask, field, wait_for, wait_for_state
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ def _processes_of(stack: Stack) -> list[str]:
 
 def _processes(stack: Stack) -> dict[str, Process]:
     """The recorded processes by name of daemon."""
-    records = {file.stem: Process.load(file) for file in (stack.data_folder / "run").glob("*.json")}
+    names = [name for part in stack.parts.values() for name in part.daemons]
+    records = {name: Process.load(stack.data_folder / "run" / f"{name}.json") for name in names}
     return {name: record for name, record in records.items() if record is not None}
 
 
@@ -160,6 +163,23 @@ def test_one_dead_daemon_is_started_again_and_the_others_left_alone(own: Stack) 
 
     assert after.pop("slurmd-node3") != before.pop("slurmd-node3")
     assert after == before
+
+
+@pytest.mark.slurm
+def test_a_supervisor_that_tends_slurm_brings_back_those_of_its_daemons_that_died(own: Stack) -> None:
+    own.start(print)
+    before = _processes(own)
+    supervisor = Supervisor(own.data_folder)
+    supervisor.start([], print, [Tended("slurm", own.parts["slurm"].daemons)])
+    try:
+        _kill(own, "slurmctld", "munged", "slurmd-node2")
+        wait_for(lambda: [part.restarts for part in supervisor.status().parts] == [1], 60.0)
+    finally:
+        supervisor.stop()
+    after = _processes(own)
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == {"slurmctld", "munged", "slurmd-node2"}
+    assert own.parts["slurm"].healthy()
 
 
 @pytest.mark.slurm
