@@ -24,6 +24,7 @@ from streams.watch.surroundings import Surroundings
 LINE_BYTES = 64 * 1024
 MOST_SILENT = 100
 """Of this precedence is what silences loud signatures, too: words of the data that the program works on."""
+_LOCAL_RANK = re.compile(rb"(?i)\blocal[_ -]rank['\"]?[ :=]{0,3}(\d{1,7})\b")
 ANSI = re.compile(rb"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
@@ -153,7 +154,7 @@ class Matcher:
         for signature in signatures:
             captured = matched(signature, line, around)
             if captured is not None and not self._silenced(signature, line, around):
-                return _fault_of(signature, captured)
+                return _fault_of(signature, captured, line)
         return None
 
     def _silenced(self, signature: Signature, line: bytes, around: Surroundings) -> bool:
@@ -177,7 +178,7 @@ def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured
     return None if frame is None else Captured(captured.start, frame.groups | captured.groups)
 
 
-def _fault_of(signature: Signature, captured: Captured) -> Fault:
+def _fault_of(signature: Signature, captured: Captured, line: bytes) -> Fault:
     names = signature.pattern.groups + (signature.context.groups if signature.context is not None else ())
     groups = captured.groups
     detail = " ".join(signature.detail.format_map(dict.fromkeys(names, "") | groups).split())
@@ -187,9 +188,15 @@ def _fault_of(signature: Signature, captured: Captured) -> Fault:
         node=groups.get("node"),
         at=captured.start,
         peer=groups.get("peer"),
-        blamed_rank=_number(groups.get("rank")),
+        blamed_rank=_rank_of_job(_number(groups.get("rank")), line),
         sequence=_number(groups.get("seq")),
     )
+
+
+def _rank_of_job(rank: int | None, line: bytes) -> int | None:
+    """None for a rank that the line calls local: each node has one of that number."""
+    local = None if rank is None else _LOCAL_RANK.search(line)
+    return None if local is not None and int(local.group(1)) == rank else rank
 
 
 def _number(digits: str | None) -> int | None:

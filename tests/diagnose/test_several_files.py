@@ -11,6 +11,7 @@ import pytest
 from schemas.vocabulary import FaultClass, Remedy
 from streams.diagnose.hosts import Hosts, is_elsewhere, is_of_node
 from streams.diagnose.matching import general_matcher
+from streams.diagnose.report import diagnosis_json
 from streams.diagnose.verdict import Diagnosis, diagnose
 from streams.watch.origin import named_by_place, named_in_front
 
@@ -237,6 +238,17 @@ def test_what_stands_before_lines_is_a_node_where_another_file_names_it(tmp_path
     assert said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-1")]).nodes == ("worker-1",)
     elsewhere = said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-7")])
     assert (elsewhere.nodes, "worker-7" in elsewhere.explanation) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("E torch/distributed/elastic/api.py:984] failed (exitcode: -9) local_rank: 5 (pid: 5120) of binary: x", []),
+        ("[rank13]: RuntimeError: CUDA error: an illegal memory access was encountered", [13]),
+    ],
+)
+def test_a_local_rank_is_not_told_as_a_rank_of_the_job(line: str, ranks: list[int], tmp_path: Path) -> None:
+    assert diagnosis_json(said(tmp_path, job=[step(80), line]))["ranks"] == ranks
 
 
 def test_a_worker_of_ray_is_on_the_node_whose_address_it_is_printed_with(tmp_path: Path) -> None:
