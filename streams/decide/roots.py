@@ -38,6 +38,7 @@ _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
+_RANKS = re.compile(r"\[rank(?P<rank>\d+)\]:.{0,120}?\[Rank (?P<member>\d+)\]")
 
 
 def root_line(lines: Sequence[Line]) -> Line:
@@ -111,16 +112,26 @@ def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
 
 
 def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
-    """Of collectives of one group that timed out, the one that stands first in their order: others never got there."""
-    if root.sequence is None:
+    """Of collectives of one group that timed out, the one that stands first in their order: others never got there.
+
+    Where a rank's number in its group is not the one that it has in the job, and no group is named, nobody knows
+    whether another's numbers count the same.
+    """
+    if root.sequence is None or _is_of_some_group(root):
         return root
     group = _group(root)
     same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
+    same = [line for line in same if not _is_of_some_group(line)]
     return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
 
 
 def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | None:
     return min((line for line in lines if wanted(line)), key=moment, default=None)
+
+
+def _is_of_some_group(line: Line) -> bool:
+    numbers = _RANKS.search(line.evidence.text)
+    return numbers is not None and numbers["rank"] != numbers["member"] and _group(line) is None
 
 
 def _group(line: Line) -> str | None:

@@ -67,6 +67,15 @@ def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: in
     assert root_line(lines) is lines[root]
 
 
+def test_numbers_of_unnamed_groups_are_not_compared() -> None:
+    ours = timeout(10, 88, 9, "[rank9]:[E416 13:21:26 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught")
+    theirs = timeout(20, 5, 3, "[rank3]:[E416 13:21:26 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught")
+    assert root_line([ours, theirs]) is ours
+    of_all = timeout(30, 7, 3, "[rank3]:[E416 13:21:26 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught")
+    late = timeout(5, 9, 4, "[rank4]:[E416 13:21:26 ProcessGroupNCCL.cpp:616] [Rank 4] Watchdog caught")
+    assert root_line([late, of_all, theirs]) is of_all
+
+
 def test_a_notice_of_preemption_is_the_root_of_what_it_tears_down_and_of_nothing_before() -> None:
     notice = preempted(20, by_slurm=True)
     broken = line("rendezvous-timeout", FaultClass.NETWORK_IB, 30, precedence=24)
