@@ -150,6 +150,11 @@ class Account:
             self.earlier = self.earlier[:-1]
 
     @property
+    def now_ms(self) -> int:
+        """The time of the last line that says one; 0 if none does."""
+        return self._now_ms
+
+    @property
     def idle_ms(self) -> int:
         """How long other lines were printed after the last step."""
         return 0 if self._idle_since_ms is None else self._now_ms - self._idle_since_ms

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.roots import TIER, root_line
@@ -13,6 +15,8 @@ from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
 # Training that moves on this long after something in another file has outlived it.
 OUTLIVED_MS = 60_000
+# What a node says so long after the job's last line did not end the job, where the job's own lines tell what did.
+LATE_MS = 600_000
 _OF_PROGRAMS = {
     FaultClass.CUDA_OOM,
     FaultClass.USER_CODE,
@@ -23,30 +27,135 @@ _OF_PROGRAMS = {
 }
 
 
-def of_job(accounts: Sequence[Account]) -> list[Account]:
-    """The files that are the job's own, and not a node's."""
-    return [one for one in accounts if _is_program(one) or not one.hosts.is_node_log]
+@dataclass(frozen=True)
+class Files:
+    """All files that were given, and what they are to each other."""
 
+    accounts: Sequence[Account]
 
-def elsewhere(accounts: Sequence[Account]) -> dict[str, str]:
-    """The hosts of nodes' logs that are none of the job's, each with the file that has its lines."""
-    own = of_job(accounts)
-    jobs = [one.hosts for one in own]
-    said = [one.line for account in own for one in account.faults]
-    ranks = max((line.evidence.rank for line in said if line.evidence.rank is not None), default=-1) + 1
-    peers = [line.peer for line in said if line.peer is not None]
-    explained = any(
-        _explains(one.line) and not _is_outlived(one, account, accounts) for account in own for one in account.faults
-    )
-    found: dict[str, str] = {}
-    for account in accounts:
-        if account in own or not jobs:
-            continue
-        for sighting in account.faults:
-            host = _host(sighting)
-            if host is not None and host not in found and is_elsewhere(host, jobs, ranks, peers, explained=explained):
-                found[host] = account.name
-    return found
+    @cached_property
+    def of_job(self) -> list[Account]:
+        """The files that are the job's own, and not a node's."""
+        return [one for one in self.accounts if _is_program(one) or not one.hosts.is_node_log]
+
+    @cached_property
+    def elsewhere(self) -> dict[str, str]:
+        """The hosts of nodes' logs that are none of the job's, each with the file that has its lines."""
+        jobs = [one.hosts for one in self.of_job]
+        said = [one.line for account in self.of_job for one in account.faults]
+        ranks = max((line.evidence.rank for line in said if line.evidence.rank is not None), default=-1) + 1
+        peers = [line.peer for line in said if line.peer is not None]
+        hosts = {host: account.name for account, _one, host in self._of_nodes if host is not None} if jobs else {}
+        return {
+            host: name
+            for host, name in hosts.items()
+            if is_elsewhere(host, jobs, ranks, peers, explained=self._is_explained)
+        }
+
+    @cached_property
+    def late(self) -> dict[str, str]:
+        """The nodes' logs that tell of faults after the job's end, and of which hosts."""
+        return {host or account.name: account.name for account, one, host in self._of_nodes if self._is_late(one)}
+
+    @cached_property
+    def standing(self) -> list[Sighting]:
+        """The faults on nodes of the job, in its time, that training did not outlive, in whichever file it moved on."""
+        own = [(account, one) for account in self.of_job for one in account.faults]
+        nodes = [
+            (account, one)
+            for account, one, host in self._of_nodes
+            if host not in self.elsewhere and not self._is_late(one)
+        ]
+        return [one for account, one in own + nodes if not self._is_outlived(one, account)]
+
+    @cached_property
+    def outlived(self) -> int:
+        """How many lines may have meant a fault, had training not gone on after them, in their file or another."""
+        own = [(account, one) for account in self.of_job for one in account.faults]
+        nodes = [(account, one) for account, one, host in self._of_nodes if host not in self.elsewhere]
+        by_others = sum(self._is_outlived(one, account) for account, one in own + nodes)
+        return sum(account.outlived for account in self.accounts) + by_others
+
+    @cached_property
+    def earlier(self) -> tuple[Earlier, ...]:
+        """How earlier attempts failed: what a file tells before it starts over, and files that others outlived."""
+        ended = [
+            Earlier(root_line([one.line for one in account.faults]).signature, account.last_step)
+            for account in self.accounts
+            if account.faults
+            and account.last_step is not None
+            and all(self._is_outlived(one, account) for one in account.faults)
+        ]
+        return (*(one for account in self.accounts for one in account.earlier), *ended)
+
+    @cached_property
+    def moved_last(self) -> list[Account]:
+        """The job's files with steps or an end, without those of earlier attempts: another one moved on after them."""
+        moving = [one for one in self.accounts if _is_program(one)]
+        last_ms = max((_moved_ms(one) for one in moving), default=0)
+        return [one for one in moving if not self._is_earlier(one, last_ms)]
+
+    @cached_property
+    def ended_well(self) -> bool:
+        """Whether the last word of the job is that it was done."""
+        return any(one.finished for one in self.moved_last)
+
+    def is_beside(self, sighting: Sighting) -> bool:
+        """Whether a node says this of itself, in a file in which no program tells how it went."""
+        account = next(one for one in self.accounts if one.name == sighting.line.evidence.file)
+        if _is_program(account):
+            return False
+        return account.hosts.is_node_log or is_of_node(sighting.line.evidence.text.encode())
+
+    @cached_property
+    def _of_nodes(self) -> list[tuple[Account, Sighting, str | None]]:
+        """What nodes' logs say, each with the host that says so."""
+        own = {one.name for one in self.of_job}
+        return [
+            (account, one, host_of_line(one.line.evidence.text.encode()))
+            for account in self.accounts
+            if account.name not in own
+            for one in account.faults
+        ]
+
+    @cached_property
+    def _is_explained(self) -> bool:
+        return any(
+            _explains(one.line) and not self._is_outlived(one, account)
+            for account in self.of_job
+            for one in account.faults
+        )
+
+    @cached_property
+    def _advanced_ms(self) -> int:
+        return max((account.advanced_ms for account in self.accounts), default=0)
+
+    @cached_property
+    def _is_slow(self) -> bool:
+        return any(account.course.slow is not None for account in self.accounts)
+
+    @cached_property
+    def _finished(self) -> list[Account]:
+        return [account for account in self.accounts if account.finished]
+
+    def _is_late(self, sighting: Sighting) -> bool:
+        seen_ms, last_ms = sighting.line.evidence.read_ms, max((one.now_ms for one in self.of_job), default=0)
+        return bool(seen_ms and last_ms) and seen_ms > last_ms + LATE_MS and self._is_explained
+
+    def _is_outlived(self, sighting: Sighting, account: Account) -> bool:
+        line, seen_ms = sighting.line, sighting.line.evidence.read_ms
+        is_device = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
+        if is_device and self._is_slow:
+            return False
+        if seen_ms and self._advanced_ms:
+            return self._advanced_ms > account.advanced_ms and self._advanced_ms >= seen_ms + OUTLIVED_MS
+        return any(_is_further(other, account) for other in self._finished if other is not account)
+
+    def _is_earlier(self, one: Account, last_ms: int) -> bool:
+        """Whether training went on in another file after this one had no more of it."""
+        if _moved_ms(one):
+            return last_ms > _moved_ms(one) + OUTLIVED_MS
+        return not one.finished and any(_is_further(other, one) for other in self._finished)
 
 
 def _explains(line: Line) -> bool:
@@ -56,88 +165,12 @@ def _explains(line: Line) -> bool:
     return line.fault_class in _OF_PROGRAMS or (line.scope is Scope.NODE and line.evidence.node is not None)
 
 
-def _host(sighting: Sighting) -> str | None:
-    return host_of_line(sighting.line.evidence.text.encode())
-
-
-def standing(accounts: Sequence[Account], away: dict[str, str]) -> list[Sighting]:
-    """The faults on nodes of the job that training did not outlive, in whichever file it moved on."""
-    own = of_job(accounts)
-    return [
-        sighting
-        for account in accounts
-        for sighting in account.faults
-        if not _is_outlived(sighting, account, accounts) and (account in own or _host(sighting) not in away)
-    ]
-
-
-def outlived_in(accounts: Sequence[Account]) -> int:
-    """How many lines may have meant a fault, had training not gone on after them, in their file or another."""
-    by_others = sum(_is_outlived(one, account, accounts) for account in accounts for one in account.faults)
-    return sum(account.outlived for account in accounts) + by_others
-
-
-def earlier(accounts: Sequence[Account]) -> tuple[Earlier, ...]:
-    """How earlier attempts failed: those that a file tells before it starts over, and files that others outlived."""
-    ended = [
-        Earlier(root_line([one.line for one in account.faults]).signature, account.last_step)
-        for account in accounts
-        if account.faults
-        and account.last_step is not None
-        and all(_is_outlived(one, account, accounts) for one in account.faults)
-    ]
-    return (*(one for account in accounts for one in account.earlier), *ended)
-
-
-def _is_outlived(sighting: Sighting, account: Account, accounts: Sequence[Account]) -> bool:
-    seen_ms = sighting.line.evidence.read_ms
-    for other in () if _is_why_steps_are_slow(sighting, accounts) else accounts:
-        if other is account:
-            continue
-        if seen_ms and other.advanced_ms:
-            if other.advanced_ms > account.advanced_ms and other.advanced_ms >= seen_ms + OUTLIVED_MS:
-                return True
-        elif other.finished and _is_further(other, account):
-            return True
-    return False
-
-
-def _is_why_steps_are_slow(sighting: Sighting, accounts: Sequence[Account]) -> bool:
-    line = sighting.line
-    is_device = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
-    return is_device and any(account.course.slow is not None for account in accounts)
+def _moved_ms(account: Account) -> int:
+    return max(account.advanced_ms, account.finished_ms)
 
 
 def _is_further(one: Account, other: Account) -> bool:
     return one.last_step is not None and other.last_step is not None and one.last_step > other.last_step
-
-
-def moved_last(accounts: Sequence[Account]) -> list[Account]:
-    """The job's files with steps or an end, without those of earlier attempts: another one moved on after them."""
-    moving = [one for one in accounts if _is_program(one)]
-    return [one for one in moving if not any(_is_later(other, one) for other in moving)]
-
-
-def _is_later(one: Account, other: Account) -> bool:
-    """Whether training went on in one file after another had no more of it."""
-    first_ms, then_ms = max(other.advanced_ms, other.finished_ms), max(one.advanced_ms, one.finished_ms)
-    if first_ms and then_ms:
-        return then_ms > first_ms + OUTLIVED_MS
-    return other.finished and not one.finished and _is_further(one, other)
-
-
-def ended_well(accounts: Sequence[Account]) -> bool:
-    """Whether the last word of the job is that it was done."""
-    return any(one.finished for one in moved_last(accounts))
-
-
-def is_beside(sighting: Sighting, accounts: Sequence[Account]) -> bool:
-    """Whether a node says this of itself, in a file in which no program tells how it went."""
-    file = sighting.line.evidence.file
-    account = next(one for one in accounts if one.name == file)
-    if _is_program(account):
-        return False
-    return account.hosts.is_node_log or is_of_node(sighting.line.evidence.text.encode())
 
 
 def _is_program(account: Account) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
@@ -11,7 +11,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.course import UNKNOWN
-from streams.diagnose.ending import earlier, elsewhere, ended_well, is_beside, moved_last, of_job, outlived_in, standing
+from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.placing import placed
 from streams.diagnose.reading import Progress, pieces, written_ms
@@ -71,26 +71,30 @@ def diagnose(names: Sequence[str], matcher: Matcher, now_ms: int, told: Progress
 
 def conclude(accounts: Sequence[Account]) -> Diagnosis:
     """Weigh what the files say together."""
-    away = elsewhere(accounts)
-    said = _concluded(accounts, sorted(standing(accounts, away), key=lambda one: moment(one.line)), away)
+    files = Files(accounts)
+    said = _concluded(files, sorted(files.standing, key=lambda one: moment(one.line)))
     text = said.explanation
-    slowed = _slowed(moved_last(accounts)) if said.root is not None and _by_limit(said.root) else None
+    slowed = _slowed(files.moved_last) if said.root is not None and _by_limit(said.root) else None
     if slowed is not None:
         text += f" Before, it had become slow: {slowed.detail} ({slowed.evidence.file}:{slowed.evidence.line_no})."
-    if away:
-        names = ", ".join(f"{host} ({file})" for host, file in away.items())
-        text += f" Left aside, for no file of the job names this node: {names}."
+    if files.elsewhere:
+        text += f" Left aside, for no file of the job names this node: {_named(files.elsewhere)}."
+    if files.late:
+        text += f" Left aside, for it came long after the job's last line: {_named(files.late)}."
     return replace(said, explanation=text)
 
 
-def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away: Collection[str]) -> Diagnosis:
-    steps = _steps(accounts)
-    outlived = outlived_in(accounts)
+def _named(hosts: Mapping[str, str]) -> str:
+    return ", ".join(f"{host} ({file})" for host, file in hosts.items())
+
+
+def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
+    accounts, steps, outlived = files.accounts, _steps(files), files.outlived
     if not sightings:
-        return _without_lines(accounts, steps, outlived)
-    if ended_well(accounts) and all(is_beside(one, accounts) for one in sightings):
+        return _without_lines(files, steps, outlived)
+    if files.ended_well and all(files.is_beside(one) for one in sightings):
         return _beside_the_run(sightings, steps, len(accounts), outlived)
-    nodes = tuple(dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in away))
+    nodes = tuple(dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in files.elsewhere))
     texts = [text for account in accounts for text in account.places]
     sightings, places = placed(sightings, texts, nodes)
     scene = Scene(
@@ -98,7 +102,7 @@ def _concluded(accounts: Sequence[Account], sightings: Sequence[Sighting], away:
         step=next((one.step for one in sightings if one.step is not None), None),
         finished=all(one.finished for one in sightings),
         silent_ms=next((_silence(one, accounts) for one in sightings if _by_limit(one.line)), None),
-        earlier=earlier(accounts),
+        earlier=files.earlier,
         silent_rank=_silent_rank(accounts, sightings),
         places=places,
     )
@@ -162,9 +166,9 @@ def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, o
     )
 
 
-def _without_lines(accounts: Sequence[Account], steps: Steps, outlived: int) -> Diagnosis:
+def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     """No line says that anything failed: the run is well, or it stands still, or a device of it is slow."""
-    finished, last = ended_well(accounts), moved_last(accounts)
+    accounts, finished, last = files.accounts, files.ended_well, files.moved_last
     idle_ms = min((account.idle_ms for account in last if account.last_step is not None), default=0)
     rates = {worker: rate for account in accounts for worker, rate in account.rates.items() if rate > 0}
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
@@ -198,11 +202,12 @@ def _slowed(accounts: Sequence[Account]) -> Line | None:
     return None
 
 
-def _steps(accounts: Sequence[Account]) -> Steps:
+def _steps(files: Files) -> Steps:
+    accounts = files.accounts
     frameworks = sum((account.frameworks for account in accounts), Counter[str]())
     moving = [account for account in accounts if account.first_step is not None]
     if not moving:
-        return _proposed(accounts)
+        return _proposed(files)
     saved = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
     return Steps(
         framework=next((name for name, _count in frameworks.most_common() if name != UNKNOWN), None),
@@ -212,11 +217,11 @@ def _steps(accounts: Sequence[Account]) -> Steps:
     )
 
 
-def _proposed(accounts: Sequence[Account]) -> Steps:
+def _proposed(files: Files) -> Steps:
     """What an unknown program counts up, where one does."""
-    found = (proposed_steps(account.ends.pieces) for account in of_job(accounts)[:MOST_PROPOSED])
+    found = (proposed_steps(account.ends.pieces) for account in files.of_job[:MOST_PROPOSED])
     counted = [steps for steps in found if steps is not None]
-    saved = max((one.last_checkpoint for one in accounts if one.last_checkpoint is not None), default=None)
+    saved = max((one.last_checkpoint for one in files.accounts if one.last_checkpoint is not None), default=None)
     if not counted:
         return Steps(None, None, None, saved)
     return Steps(None, min(first for first, _last in counted), max(last for _first, last in counted), saved, True)

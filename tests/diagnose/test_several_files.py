@@ -205,6 +205,15 @@ def test_whether_a_run_hung_before_its_time_limit_is_told_by_the_file_that_has_i
     assert found.fault_class is (FaultClass.HANG_NO_LOG if hung else FaultClass.SCHEDULER_TIMEOUT)
 
 
+def test_what_a_node_says_long_after_a_job_explained_its_end_did_not_end_it(tmp_path: Path) -> None:
+    late = XID.format("node2").replace("10:00:05", "15:00:05")
+    job = [nccl("node1"), nccl("node2"), step(80, "10:00:00")]
+    found = said(tmp_path, job=[*job, OOM], kernel=[late])
+    assert (found.fault_class, "long after" in found.explanation) == (FaultClass.CUDA_OOM, True)
+    assert said(tmp_path, job=[*job, OOM], kernel=[XID.format("node2")]).nodes == ("node2",)
+    assert said(tmp_path, job=job, kernel=[late]).nodes == ("node2",), "nothing else explains why no more was printed"
+
+
 def test_that_a_run_was_slow_before_its_time_limit_is_mentioned(tmp_path: Path) -> None:
     def line(number: int, ms: float) -> str:
         minutes, seconds = divmod(number, 60)
