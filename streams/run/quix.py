@@ -36,7 +36,12 @@ __all__ = [
 COMMIT_SOON_S = 0.1
 COMMIT_LATE_S = 1.0
 BEHIND_MS = 1_000
-"""A worker that reads records older than this is behind: to catch up counts for more than a few milliseconds."""
+"""A worker that handles records older than this is behind: to catch up counts for more than a few milliseconds."""
+
+
+def is_due(open_s: float, age_ms: float) -> bool:
+    """Whether to commit after so long, a record of this age having been handled; COMMIT_LATE_S ends it in any case."""
+    return open_s >= COMMIT_SOON_S and age_ms < BEHIND_MS
 
 
 class _Context(ProcessingContext):
@@ -78,12 +83,9 @@ class Application(PlainApplication):
         checkpoint = self._processing_context.checkpoint
         if checkpoint.empty():
             return
-        if checkpoint._total_offsets_processed == before or self._soon(checkpoint._created_at):
+        open_s, age_ms = time.monotonic() - checkpoint._created_at, time.time() * 1000 - self.recorded_ms
+        if checkpoint._total_offsets_processed == before or is_due(open_s, age_ms):
             self.commit()
-
-    def _soon(self, begun_s: float) -> bool:
-        """Whether somebody waits for a commit now: not where what is read is long past already."""
-        return time.monotonic() - begun_s >= COMMIT_SOON_S and time.time() * 1000 - self.recorded_ms < BEHIND_MS
 
     def write(self, record: Outgoing, time_ms: int) -> None:
         """Write a record in the open transaction: at half the time that Quix takes for one that comes as a value."""

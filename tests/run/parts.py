@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -70,6 +71,12 @@ class Process:
         assert url is not None
         return httpx.get(f"{url}/metrics", timeout=5).text
 
+    def takes_part(self) -> bool | None:
+        """Whether this decider has decided a fact."""
+        if self.url() is None:
+            return None
+        return True if re.search(r"^recovery_facts_decided_total [1-9]", self.metrics(), re.M) else None
+
     def kill(self) -> None:
         """`kill -9`."""
         self.running.kill()
@@ -128,7 +135,9 @@ class Room:
 
     def write(self, *facts: Fact) -> None:
         """Write facts to the journal, as sac and watch do."""
-        to = producer(self.bootstrap, "test")
+        if "facts" not in self.writers:
+            self.writers["facts"] = producer(self.bootstrap, "test")
+        to = self.writers["facts"]
         for fact in facts:
             topic, key = fact_route(fact)
             send(to, topic, key, self.encode(fact, key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -136,6 +137,27 @@ def test_through_kill_9_each_fact_is_decided_once_and_no_state_is_lost(room: Roo
     room.write(*(job[19] for job in jobs))  # the state that came back is the right one: this is decided on it
     decided_as_in_memory(room, decider, "killed")
     decider.wait_ready()
+
+
+def test_workers_that_come_and_go_under_load_hand_states_over(room: Room, decider: Process) -> None:
+    jobs = [told("shared", str(number)) for number in range(300)]
+    interleaved = [job[i] for i in range(20) for job in jobs]
+    chunks = iter([interleaved[n : n + 25] for n in range(0, len(interleaved), 25)])
+    second = room.process("decide", "--slot", "1")
+    second.start(ready=False)
+
+    def shared() -> bool | None:
+        room.write(*next(chunks))
+        return second.takes_part()
+
+    until(shared, "a second worker decides, too")
+    for chunk in islice(chunks, 40):
+        room.write(*chunk)
+    second.running.terminate()
+    for chunk in chunks:
+        room.write(*chunk)
+    assert second.running.wait(30) == 0, second.tail()
+    decided_as_in_memory(room, decider, "shared", 60)
 
 
 def test_garbage_is_parked_its_job_quarantined_and_others_go_on(room: Room, decider: Process) -> None:
