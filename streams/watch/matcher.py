@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from hyperscan import ScanTerminated
 
 from schemas.vocabulary import FaultClass, Phase
 from streams.watch.candidates import Candidate, candidates, thinned
@@ -23,6 +26,8 @@ from streams.watch.surroundings import Surroundings
 # RE2 is given at most this much of a line, around the first candidate.
 LINE_BYTES = 64 * 1024
 MOST_SILENT = 100
+MOST_REPEATED = 10_000
+"""Ends of matches in one line that tell nothing new, after which the rest of the line is skipped: ten ms."""
 """Of this precedence is what silences loud signatures, too: words of the data that the program works on."""
 _LOCAL_RANK = re.compile(rb"(?i)\blocal[_ -]rank['\"]?[ :=]{0,3}(\d{1,7})\b")
 ANSI = re.compile(rb"\x1b\[[0-9;?]{0,32}[A-Za-z]")
@@ -115,17 +120,38 @@ class Matcher:
     def _candidates(self, text: bytes, step_interval_ms: int) -> Iterator[Candidate]:
         """The lines in which hyperscan found something that must be read."""
         hits: list[tuple[int, int]] = []
-        told = [-2] * len(self._meant)  # for each expression the end of the line in which it was found last
+        position: int | None = 0
+        while position is not None:
+            position = self._search(text, position, hits)
+        hits.sort()
+        return thinned(text, candidates(text, hits), self._steps, step_interval_ms)
 
-        def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> None:
-            if to > told[number] + 1:  # hyperscan tells every place at which a match may end
+    def _search(self, text: bytes, start: int, hits: list[tuple[int, int]]) -> int | None:
+        """Add what is found from `start` on, once a line for each expression; return where to go on, None at the end.
+
+        hyperscan tells every place at which a match may end: a hostile line of a megabyte has a million. Where it tells
+        nothing new for long, the rest of the line is skipped.
+        """
+        told = [-2] * len(self._meant)  # for each expression the end of the line in which it was found last
+        repeated, skip_to = 0, None
+
+        def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> bool:
+            nonlocal repeated, skip_to
+            to += start
+            if to > told[number] + 1:
                 end = text.find(b"\n", to - 1)
                 told[number] = len(text) if end < 0 else end
                 hits.append((to, number))
+                repeated = 0
+            else:
+                repeated += 1
+                if repeated >= MOST_REPEATED:
+                    skip_to = told[number]
+            return skip_to is not None
 
-        self._database.scan(text, match_event_handler=hit)
-        hits.sort()
-        return thinned(text, candidates(text, hits), self._steps, step_interval_ms)
+        with suppress(ScanTerminated):  # by `hit`
+            self._database.scan(text[start:] if start else text, match_event_handler=hit)
+        return skip_to
 
     def _read(self, start: int, line: bytes, patterns: tuple[int, ...], around: Surroundings) -> Found | None:
         progress: Step | None = None

@@ -121,6 +121,14 @@ def test_hostile_repetition_costs_linear_time() -> None:
     assert time.monotonic() - started < 10
 
 
+def test_a_line_of_one_word_for_ever_hides_nothing_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.watch.matcher.MOST_REPEATED", 20)
+    endless, cause = b"Error: " * 1_000, b"RuntimeError: CUDA error: an illegal memory access was encountered"
+    found = matcher().scan(endless + b"\n" + cause + b"\n" + endless + b"\n" + cause)
+    assert [one.line for one in found if one.line == cause] == [cause, cause]
+    assert [one.start for one in found if one.line == cause] == [len(endless) + 1, 2 * len(endless) + len(cause) + 3]
+
+
 def test_launchers_prefixes_do_not_hide_an_exception_and_talk_of_one_is_none() -> None:
     said = "ModuleNotFoundError: No module named 'x'"
     for prefix in PREFIXES:
