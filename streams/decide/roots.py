@@ -27,7 +27,7 @@ PATIENT = {"storage-waiting"}
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
 _SECOND_HAND = {"nccl-told", "nccl-fatal-error"}
 # That a process ended. Before others wait for it in vain, it is why they do.
-_DEATHS = {"process-exit", "process-died", "slurm-task-exit"}
+_DEATHS = {"process-exit", "process-died", "slurm-task-exit", "said-exception"}
 # What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.
 _OF_KERNEL = {
     "kernel-gpu": {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK, FaultClass.USER_CODE},
@@ -35,6 +35,8 @@ _OF_KERNEL = {
     "kernel-storage": {FaultClass.STORAGE_IO},
 }
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
+# That a peer is gone, which is never why.
+_PEER_GONE = {"nccl-remote-error", "nccl-error"}
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
@@ -45,7 +47,15 @@ def root_line(lines: Sequence[Line]) -> Line:
     """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
     lines = [line for line in lines if line.signature not in PATIENT] or lines
     root = min(lines, key=rank)
-    for rule in (_before_timeouts, _at_first_hand, _death_before, _in_the_kernel, _leading_up, _first_of_its_group):
+    for rule in (
+        _before_timeouts,
+        _at_first_hand,
+        _death_before,
+        _why_a_peer_is_gone,
+        _in_the_kernel,
+        _leading_up,
+        _first_of_its_group,
+    ):
         root = rule(root, lines)
     return root
 
@@ -65,15 +75,18 @@ def _before_timeouts(root: Line, lines: Sequence[Line]) -> Line:
     """What a program prints after the first collective timed out is no cause of it, unless hardware speaks.
 
     The scheduler's end of a run, and an exception in words that nobody knows, are no causes of what went wrong between
-    ranks before. Only a node that is lost to a preemption, as a line says, is no cause of that one.
+    ranks before; but of a peer that is gone, its own exception may be printed late, and of a node that is lost to a
+    preemption, as a line says, that one.
     """
     if root.precedence >= CERTAIN or root.role is not LineRole.CAUSE:
         return root
-    vague = root.fault_class in ENDED_BY_SCHEDULER or root.precedence < TIER
-    kinds = BETWEEN_RANKS if vague else {FaultClass.NCCL_TIMEOUT}
+    vague = root.precedence < TIER
+    kinds = BETWEEN_RANKS if vague or root.fault_class in ENDED_BY_SCHEDULER else {FaultClass.NCCL_TIMEOUT}
     if root.fault_class is FaultClass.PREEMPTION and root.precedence >= EXPRESS:
         kinds = kinds - {FaultClass.NODE_LOST}
     broken = [line for line in lines if line.fault_class in kinds and line.precedence >= TIER]
+    if vague and root.fault_class not in ENDED_BY_SCHEDULER:
+        broken = [line for line in broken if line.signature not in _PEER_GONE]
     first = min(broken, key=moment, default=None)
     return root if first is None or moment(first) >= moment(root) else min(broken, key=rank)
 
@@ -94,11 +107,25 @@ def _death_before(root: Line, lines: Sequence[Line]) -> Line:
     return root if death is None or moment(death) >= moment(root) else death
 
 
+def _why_a_peer_is_gone(root: Line, lines: Sequence[Line]) -> Line:
+    """What anybody says of himself explains a lost peer better than the loss explains anything, in whatever order."""
+    if root.signature not in _PEER_GONE:
+        return root
+    elsewhere = BETWEEN_RANKS | ENDED_BY_SCHEDULER
+    said = [line for line in lines if line.fault_class not in elsewhere]
+    return min(
+        (line for line in said if line.precedence >= TIER or line.signature in _OF_KERNEL), key=rank, default=root
+    )
+
+
 def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
-    """A program meets an error of a device after the kernel has told of it, where both do."""
+    """A program meets an error of a device, and its peers lose it, after the kernel has told of it, where it does."""
     if root.precedence >= CERTAIN or (root.fault_class is FaultClass.USER_CODE and not _RUNTIME.match(root.signature)):
         return root
-    told = _earliest(lines, lambda line: root.fault_class in _OF_KERNEL.get(line.signature, ()))
+    torn = root.fault_class in BETWEEN_RANKS and root.role is not LineRole.CAUSE
+    told = _earliest(
+        lines, lambda line: line.signature in _OF_KERNEL and (torn or root.fault_class in _OF_KERNEL[line.signature])
+    )
     return root if told is None or moment(told) >= moment(root) else told
 
 

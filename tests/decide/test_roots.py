@@ -43,6 +43,8 @@ runtime = line("cuda-other", FaultClass.USER_CODE, 20, precedence=41)
 python = line("python-error", FaultClass.USER_CODE, 20, precedence=52)
 lockup = line("soft-lockup", FaultClass.HOST_HARDWARE, 10, precedence=35, role=EFFECT)
 panic = line("kernel-panic", FaultClass.HOST_HARDWARE, 20, precedence=90, scope=Scope.NODE)
+rdma = line("nccl-ib-completion", FaultClass.NETWORK_IB, 10, precedence=45, role=EFFECT)
+hung = line("hung-task", FaultClass.STORAGE_IO, 20, precedence=24, role=EFFECT)
 vague = line("python-exception", FaultClass.USER_CODE, 30, precedence=13)
 
 
@@ -57,8 +59,12 @@ vague = line("python-exception", FaultClass.USER_CODE, 30, precedence=13)
         ([kernel, runtime], 0),
         ([kernel, python], 1),
         ([lockup, panic], 0),
-        ([closed(10, "node1", "node2"), vague], 0),
+        ([rdma, vague], 0),
+        ([closed(10, "node1", "node2"), vague], 1),
         ([closed(10, "node1", "node2"), python], 1),
+        ([closed(10, "node1", "node2"), hung], 1),
+        ([closed(10, "node1", "node2"), exited(20)], 0),
+        ([kernel, closed(20, "node1", "node2")], 0),
         ([lost, preempted(20)], 1),
         ([waiting(10), exited(20)], 1),
     ],
