@@ -50,10 +50,11 @@ class _Context(ProcessingContext):
     before_commit: Callable[[], None]
 
     def commit_checkpoint(self, force: bool = False, revoking: bool = False) -> None:
-        if (force or self.checkpoint.expired()) and not self.checkpoint.empty():
+        if not force and not self.checkpoint.expired():
+            return
+        if not self.checkpoint.empty():
             self.before_commit()
-            force = True
-        super().commit_checkpoint(force=force, revoking=revoking)
+        super().commit_checkpoint(force=True, revoking=revoking)  # a second look might find it due, its states unwritten
 
 
 class Application(PlainApplication):

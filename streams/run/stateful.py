@@ -41,7 +41,7 @@ class StatefulWorker(ABC, Generic[State, Event]):
         self._source = source
         self._state_key = state_key
         self._decoded: dict[bytes, tuple[bytes, State]] = {}
-        self._unwritten: dict[bytes, tuple[Store, State]] = {}
+        self._unwritten: dict[tuple[int, bytes], tuple[Store, State]] = {}
         self._parking = Parking(codec, source)
 
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
@@ -49,7 +49,7 @@ class StatefulWorker(ABC, Generic[State, Event]):
 
         Raises only what must stop the worker.
         """
-        state = self._load(record.key, store)
+        state = self._load(record, store)
         try:
             after, events = self._decide(record, state)
         except (MissingPolicy, UnknownSchema, UnknownState):
@@ -57,12 +57,12 @@ class StatefulWorker(ABC, Generic[State, Event]):
         except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its key told so
             return self._park(record, state, error, store)
         self._parking.handled()
-        self._unwritten[record.key] = (store, after)
+        self._unwritten[record.partition, record.key] = (store, after)
         return [self._outgoing(event, record.recorded_ms) for event in events]
 
     def write_states(self) -> None:
         """Put the states of all keys that were handled since the last call into their stores."""
-        for key, (store, state) in self._unwritten.items():
+        for (_, key), (store, state) in self._unwritten.items():
             self._write_state(key, state, store)
         self._unwritten.clear()
 
@@ -78,15 +78,18 @@ class StatefulWorker(ABC, Generic[State, Event]):
     def _outgoing(self, event: Event, now_ms: int) -> Outgoing:
         """The record of an event."""
 
-    def _load(self, key: bytes, store: Store) -> State | None:
-        """The key's state; decoded only where the store's is not byte for byte what this worker wrote last."""
-        unwritten = self._unwritten.get(key)
+    def _load(self, record: Incoming, store: Store) -> State | None:
+        """The state of the key in this partition (one that was written wrongly may have another in another one).
+
+        Decoded only where the store's is not byte for byte what this worker wrote last.
+        """
+        unwritten = self._unwritten.get((record.partition, record.key))
         if unwritten is not None:
             return unwritten[1]
         held = store.get_bytes(self._state_key)
         if held is None:
             return None
-        written, state = self._decoded.get(key, (b"", None))
+        written, state = self._decoded.get(record.key, (b"", None))
         return state if state is not None and written == held else self._states.load(held)
 
     def _write_state(self, key: bytes, state: State, store: Store) -> None:
@@ -100,5 +103,5 @@ class StatefulWorker(ABC, Generic[State, Event]):
     def _park(self, record: Incoming, state: State | None, error: Exception, store: Store) -> list[Outgoing]:
         reason, parked = self._parking.park(record, error)
         after, events = self._parked(record, state, reason)
-        self._unwritten[record.key] = (store, after)
+        self._unwritten[record.partition, record.key] = (store, after)
         return [parked, *(self._outgoing(event, record.recorded_ms) for event in events)]

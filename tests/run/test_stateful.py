@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schemas.topics import JOURNAL
 from streams.records import Incoming, Outgoing
 from streams.run.quix import BEHIND_MS, COMMIT_SOON_S, is_due
@@ -59,6 +61,14 @@ def test_nothing_is_written_twice() -> None:
     worker.write_states()
     worker.write_states()
     assert store.written == 1
+
+
+def test_a_key_that_lies_in_two_partitions_has_a_state_in_each() -> None:
+    worker, stores = Worker(CODEC, POLICIES, "0"), (CountingStore(), CountingStore())
+    for partition, store in enumerate(stores):
+        worker.handle(replace(facts()[0], partition=partition), store)
+    worker.write_states()
+    assert [store.written for store in stores] == [1, 1]
 
 
 def test_a_worker_that_is_behind_commits_later() -> None:

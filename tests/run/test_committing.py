@@ -1,0 +1,52 @@
+"""What is held back is written before each commit, whoever asks for the commit and whenever it becomes due."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams.run.quix import Application
+
+LATER = [False, True]
+"""A checkpoint that becomes due between two looks at it."""
+
+
+class Checkpoint:
+    """Stands for Quix's checkpoint; notes that it was committed or closed."""
+
+    def __init__(self, done: list[str], due: list[bool], *, empty: bool) -> None:
+        self.done, self.due, self._empty = done, list(due), empty
+
+    def expired(self) -> bool:
+        return self.due.pop(0) if len(self.due) > 1 else self.due[0]
+
+    def empty(self) -> bool:
+        return self._empty
+
+    def commit(self, *, revoking: bool) -> None:
+        self.done.append("revoked" if revoking else "committed")
+
+    def close(self, *, revoking: bool) -> None:  # noqa: ARG002 - as Quix calls it
+        self.done.append("closed")
+
+
+@pytest.mark.parametrize(
+    ("due", "empty", "asked", "done"),
+    [
+        ([False], False, {}, []),
+        (LATER, False, {}, []),
+        ([True], False, {}, ["written", "committed"]),
+        ([True], True, {}, ["closed"]),
+        ([False], False, {"force": True}, ["written", "committed"]),
+        (LATER, False, {"force": True, "revoking": True}, ["written", "revoked"]),
+    ],
+)
+def test_nothing_is_committed_before_its_states_are_written(
+    monkeypatch: pytest.MonkeyPatch, due: list[bool], asked: dict[str, bool], done: list[str], *, empty: bool
+) -> None:
+    seen: list[str] = []
+    app = Application(lambda: seen.append("written"), broker_address="nowhere:9", consumer_group="none")
+    context = app._processing_context
+    monkeypatch.setattr(context, "_checkpoint", Checkpoint(seen, due, empty=empty))
+    monkeypatch.setattr(context, "init_checkpoint", lambda: None)
+    context.commit_checkpoint(**asked)
+    assert seen == done
