@@ -37,6 +37,8 @@ _OF_KERNEL = {
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # That a peer is gone, which is never why.
 _PEER_GONE = {"nccl-remote-error", "nccl-error"}
+# What somebody says of himself in words that no signature knows better.
+_SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
@@ -108,14 +110,14 @@ def _death_before(root: Line, lines: Sequence[Line]) -> Line:
 
 
 def _why_a_peer_is_gone(root: Line, lines: Sequence[Line]) -> Line:
-    """What anybody says of himself explains a lost peer better than the loss explains anything, in whatever order."""
+    """What anybody says of himself explains a lost peer, in whatever order; in vague words, if he says it before."""
     if root.signature not in _PEER_GONE:
         return root
     elsewhere = BETWEEN_RANKS | ENDED_BY_SCHEDULER
-    said = [line for line in lines if line.fault_class not in elsewhere]
-    return min(
-        (line for line in said if line.precedence >= TIER or line.signature in _OF_KERNEL), key=rank, default=root
-    )
+    known = [line for line in lines if line.precedence >= TIER or line.signature in _OF_KERNEL]
+    vague = [line for line in lines if line.signature in _SAID and moment(line) < moment(root)]
+    said = [line for line in known if line.fault_class not in elsewhere] or vague
+    return min(said, key=rank, default=root)
 
 
 def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
