@@ -11,10 +11,10 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated
 
-LOGIC = 1
+LOGIC = 2
 """The version of the deciding rules that this code adds; it also runs every earlier one."""
 
-SUPPORTED_LOGIC = frozenset({1})
+SUPPORTED_LOGIC = frozenset({1, 2})
 
 
 class InvalidPolicy(ValueError):

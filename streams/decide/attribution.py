@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Remedy, Scope
-from streams.decide.blame import Places, means_by_number, places_of
-from streams.decide.roots import root_line
+from streams.decide.blame import Places
+from streams.decide.cause import Earlier, Scene
+from streams.decide.rules import Rules
 from streams.decide.state import Answer, Attempt, Finding, Incident, Line
-from streams.decide.weighing import Earlier, Scene, weigh
 
 STATE_CLASSES = {
     AttemptState.NODE_FAIL: (FaultClass.NODE_LOST, "Slurm lost a node of the allocation"),
@@ -38,23 +38,23 @@ class Attribution:
     provider: str
 
 
-def attribute(attempt: Attempt, incident: Incident, before: Sequence[Attempt] = ()) -> Attribution:
+def attribute(rules: Rules, attempt: Attempt, incident: Incident, before: Sequence[Attempt] = ()) -> Attribution:
     """Return the one attribution of an incident; `before`: the job's attempts before this one."""
-    rules = _from_lines(attempt, incident, before) if incident.lines else _from_kind(attempt, incident)
-    return rules if incident.answer is None else _with_answer(rules, attempt, incident.answer)
+    own = _from_lines(rules, attempt, incident, before) if incident.lines else _from_kind(attempt, incident)
+    return own if incident.answer is None else _with_answer(own, attempt, incident.answer)
 
 
-def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt]) -> Attribution:
+def _from_lines(rules: Rules, attempt: Attempt, incident: Incident, before: Sequence[Attempt]) -> Attribution:
     stall = attempt.stall
     done = stall is not None and stall.phase is Phase.FINISHING and stall.moved_ms < incident.opened_ms
-    cause = weigh(
+    cause = rules.weigh(
         incident.lines,
         Scene(
             nodes=attempt.nodes,
             step=attempt.step,
             finished=done,
-            earlier=tuple(one for earlier in before for one in _failure(earlier)),
-            places=_places(incident.lines),
+            earlier=tuple(one for earlier in before for one in _failure(rules, earlier)),
+            places=_places(rules, incident.lines),
         ),
     )
     nodes = tuple(node for node in cause.nodes if node in attempt.nodes)
@@ -79,18 +79,18 @@ def _from_lines(attempt: Attempt, incident: Incident, before: Sequence[Attempt])
     )
 
 
-def _places(lines: Sequence[Line]) -> Places:
+def _places(rules: Rules, lines: Sequence[Line]) -> Places:
     """Which nodes the lines mean, looked for only where one needs it: it takes longer than all other rules."""
-    if not any(means_by_number(line) for line in lines):
+    if not any(rules.means_by_number(line) for line in lines):
         return Places()
-    return places_of((line.evidence.text for line in lines), lines)
+    return rules.places_of((line.evidence.text for line in lines), lines)
 
 
-def _failure(attempt: Attempt) -> Iterator[Earlier]:
+def _failure(rules: Rules, attempt: Attempt) -> Iterator[Earlier]:
     """What an earlier attempt failed of, where lines said so."""
     incident = attempt.incident
     if incident is not None and incident.finding is not None and incident.lines and attempt.failure_counted:
-        yield Earlier(root_line(incident.lines).signature, attempt.step)
+        yield Earlier(rules.root_line(incident.lines).signature, attempt.step)
 
 
 def _from_kind(attempt: Attempt, incident: Incident) -> Attribution:
@@ -110,17 +110,17 @@ def _from_state(attempt: Attempt) -> Attribution:
     return Attribution(Finding(fault_class, scope, Remedy.RESTART, (), explanation + "."), None, (), 0.3, "scheduler")
 
 
-def _with_answer(rules: Attribution, attempt: Attempt, answer: Answer) -> Attribution:
+def _with_answer(own: Attribution, attempt: Attempt, answer: Answer) -> Attribution:
     """Adopt a provider's answer. It may name nodes of the allocation; it can't turn a restart into a stop."""
     nodes = tuple(node for node in answer.nodes if node in attempt.nodes)
-    remedy = rules.finding.remedy
+    remedy = own.finding.remedy
     if nodes and remedy is Remedy.RESTART:
         remedy = Remedy.RESTART_EXCLUDING_NODE
     finding = Finding(
         answer.fault_class,
         answer.scope,
         remedy,
-        nodes or rules.finding.nodes,
-        answer.explanation or rules.finding.explanation,
+        nodes or own.finding.nodes,
+        answer.explanation or own.finding.explanation,
     )
-    return Attribution(finding, rules.root, rules.secondary, max(rules.confidence, 0.8), answer.provider)
+    return Attribution(finding, own.root, own.secondary, max(own.confidence, 0.8), answer.provider)

@@ -33,6 +33,7 @@ from schemas.vocabulary import Refusal, TimerPurpose
 from streams.decide import advice as advices
 from streams.decide import command, incident, life, stall, straggler
 from streams.decide.aside import set_aside
+from streams.decide.rules import rules_of
 from streams.decide.state import Attempt, JobState, advance, empty
 from streams.decide.turn import Turn
 
@@ -69,7 +70,8 @@ def _decide(
 ) -> tuple[Turn, JobState, JobState]:
     before = empty(*job_of(fact).split("/")) if state is None else state
     before = replace(before, now_ms=max(before.now_ms, recorded_ms))
-    turn = Turn(fact.event_id, before.now_ms, _policy(before, fact, policies))
+    digest, logic = (fact.policy, fact.logic) if isinstance(fact, JobObserved) else (before.policy, before.logic)
+    turn = Turn(fact.event_id, before.now_ms, _policy(digest, logic, policies), rules_of(logic))
     return turn, before, _take(turn, before, fact)
 
 
@@ -83,18 +85,17 @@ def park(state: JobState | None, key: str, record: tuple[str, int, int], reason:
     before = replace(job, now_ms=max(job.now_ms, recorded_ms))
     job = replace(before, quarantined=True)
     topic, partition, offset = record
-    turn = Turn(f"{topic}/{partition}/{offset}", job.now_ms, DEFAULT_POLICY)
+    turn = Turn(f"{topic}/{partition}/{offset}", job.now_ms, DEFAULT_POLICY, rules_of(job.logic))
     turn.emit(FactParked(turn.next_id(), turn.cause, key, job.now_ms, topic, partition, offset, reason))
     life.publish_view(turn, before, job)
     return job, tuple(turn.emitted)
 
 
-def _policy(job: JobState, fact: Fact, policies: Mapping[str, Policy]) -> Policy:
-    digest, logic = (fact.policy, fact.logic) if isinstance(fact, JobObserved) else (job.policy, job.logic)
+def _policy(digest: str, logic: int, policies: Mapping[str, Policy]) -> Policy:
+    if logic not in SUPPORTED_LOGIC and (digest or logic):
+        raise MissingPolicy(f"logic {logic} is in force and this worker has {sorted(SUPPORTED_LOGIC)}: upgrade it")
     if not digest:
         return DEFAULT_POLICY
-    if logic not in SUPPORTED_LOGIC:
-        raise MissingPolicy(f"logic {logic} is in force and this worker has {sorted(SUPPORTED_LOGIC)}: upgrade it")
     policy = policies.get(digest)
     if policy is None:
         raise MissingPolicy(f"policy {digest} is in force and its document is not in recovery.policies: publish it")

@@ -61,7 +61,7 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
         return _take_line(turn, job, attempt, line)
-    return job if lines.is_not_worth_hearing(line) else job.with_attempt(lines.hear(attempt, line, turn.now_ms))
+    return job.with_attempt(lines.hear(attempt, line, turn.now_ms)) if turn.rules.is_worth_hearing(line) else job
 
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
@@ -76,7 +76,7 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
             incident,
             last_line_ms=turn.now_ms,
             lines_seen=incident.lines_seen + 1,
-            lines=lines.kept((*incident.lines, line)),
+            lines=lines.kept((*incident.lines, line), turn.rules.root_line),
         )
         return job.with_attempt(replace(attempt, incident=added))
     if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
@@ -118,8 +118,8 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
         return job
     if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
         return job
-    if lines.is_without_number(incident.lines) and fact.loss is None:  # it moves, and learns nothing
-        return job
+    if fact.loss is None and lines.is_without_number(incident.lines, turn.rules.root_line):
+        return job  # it moves, and learns nothing
     if advices.open_advice(attempt) is not None:
         return advices.resolve(
             turn,
@@ -211,7 +211,7 @@ def _open(
 ) -> JobState:
     attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
     heard = lines.heard_lately(attempt, turn.now_ms)
-    first = lines.kept(heard if line is None else (line, *heard))
+    first = lines.kept(heard if line is None else (line, *heard), turn.rules.root_line)
     incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
     incident = Incident(
         incident_id=incident_id,
@@ -279,7 +279,7 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
         return job
     incident = replace(incident, lines=lines.in_time(attempt, incident.lines))
     before = [one for one in job.attempts if one.id.index < attempt.id.index]
-    made = attribute(attempt, incident, before)
+    made = attribute(turn.rules, attempt, incident, before)
     finding = made.finding
     turn.emit(
         AttributionMade(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from schemas.facts import Evidence, NodeFaultReported, ProgressObserved, SignatureMatched
 from schemas.frozen import replace
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Witness
 from streams.decide.nodes import AFTER_END_MS
-from streams.decide.roots import root_line
 from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
+
+RootLine = Callable[[Sequence[Line]], Line]
 
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps"})
@@ -63,17 +66,17 @@ def is_recorded_only(line: Line) -> bool:
     return line.remedy is Remedy.WAIT and line.fault_class is FaultClass.STRAGGLER
 
 
-def is_not_worth_hearing(line: Line) -> bool:
-    """Whether what a node says explains nothing that may follow. That storage is waited for does."""
-    return line.remedy in SILENT and line.fault_class is not FaultClass.STORAGE_IO
+def is_worth_hearing(line: Line) -> bool:
+    """Whether what a node says may explain a failure that follows. That storage is waited for does."""
+    return line.remedy not in SILENT or line.fault_class is FaultClass.STORAGE_IO
 
 
-def is_without_number(lines: tuple[Line, ...]) -> bool:
+def is_without_number(lines: tuple[Line, ...], root_line: RootLine) -> bool:
     """Whether the cause is a step whose loss is no number: another such step is no way out of it."""
     return bool(lines) and root_line(lines).signature in STEPS_WITHOUT_NUMBER
 
 
-def kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+def kept(lines: tuple[Line, ...], root_line: RootLine) -> tuple[Line, ...]:
     """The root, then the first line of each other signature and node, then the earliest: at most KEPT_LINES."""
     if len(lines) <= KEPT_LINES:
         return lines

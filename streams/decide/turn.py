@@ -9,6 +9,7 @@ from schemas.frozen import replace
 from schemas.identity import derived_id
 from schemas.policy import Policy
 from schemas.vocabulary import TimerPurpose
+from streams.decide.rules import Rules
 from streams.decide.state import Attempt, Timer
 
 Event = TypeVar("Event", bound=Emitted)
@@ -17,10 +18,11 @@ Event = TypeVar("Event", bound=Emitted)
 class Turn:
     """Collects the events of one fact. It lives for one call of `decide`, so the function stays pure."""
 
-    def __init__(self, cause: str, now_ms: int, policy: Policy) -> None:
+    def __init__(self, cause: str, now_ms: int, policy: Policy, rules: Rules) -> None:
         self.cause = cause
         self.now_ms = now_ms
         self.policy = policy
+        self.rules = rules
         self.emitted: list[Emitted] = []
         self._ids = 0
 
