@@ -6,15 +6,28 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from streams.diagnose.rhythm import SIGNATURE as SLOW_STEPS
+from streams.diagnose.skipping import SIGNATURE as SKIPPED_STEPS
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import Packs, load_packs
 
+CONCLUDED = {
+    SKIPPED_STEPS: "every step was skipped, up to the end: nothing was learned any more",
+    SLOW_STEPS: "steps took longer, for good, than the same run's steps did before",
+}
+"""What is told like a signature and is none: it follows from many steps."""
+
+
+def general_packs(folders: tuple[Path, ...] = ()) -> Packs:
+    """Load the shipped packs, the general words and formats, and those of a site. Raises BadPack."""
+    return load_packs((Path(str(files("streams.diagnose"))) / "packs", *folders))
+
 
 @cache
 def general_matcher(folders: tuple[Path, ...] = ()) -> Matcher:
-    """Load the shipped packs, the general formats, and those of a site. Raises BadPack."""
-    return load_matcher(load_packs((Path(str(files("streams.diagnose"))) / "packs", *folders)))
+    """The matcher of all of those. Raises BadPack."""
+    return load_matcher(general_packs(folders))
 
 
 @cache

@@ -21,6 +21,7 @@ SAMPLE_S, CLOCK_S = 1.0, 5.0
 """One step time is taken in so much time; by clocks of whole seconds, in more."""
 SUSTAINED_S = 30.0
 """Slowness that lasted less is none."""
+SIGNATURE = "slow-steps"
 OFTEN = 3
 """What came and went so often before is how this program goes."""
 _PASSED = re.compile(rb"\[(?:(\d{1,4}):)?(\d{1,2}):(\d\d)<")
@@ -113,4 +114,4 @@ def slow_steps(seconds: float, baseline: float, first: Evidence) -> Line:
     detail = f"steps take {seconds:.3g} s from here on, {seconds / baseline:.1f} times the {baseline:.3g} s of before"
     detail += ", and no line says why; all ranks are as slow as the slowest, so this names no node"
     kind, role = FaultClass.STRAGGLER, LineRole.CAUSE
-    return Line("slow-steps", kind, Scope.UNKNOWN, Remedy.WAIT, role, 0, detail, None, None, None, first)
+    return Line(SIGNATURE, kind, Scope.UNKNOWN, Remedy.WAIT, role, 0, detail, None, None, None, first)
