@@ -18,10 +18,19 @@ PARKING_WINDOW = 1000
 PARKING_LIMIT = 100
 """More parked records than this among the last PARKING_WINDOW stop the process."""
 REASON_LENGTH = 1000
+MOST_BYTES = 256 << 10
+"""Larger records are not handled, and their value is not copied: what came of one would not fit into a Kafka record,
+and no producer of ours writes a fact of a tenth of it."""
 
 
 class ParkingFull(RuntimeError):
     """Too many of the last records can't be handled; the process stops and says so."""
+
+
+def refuse_oversize(record: Incoming) -> None:
+    """Raise ValueError for a record that is too large to be handled."""
+    if len(record.value or b"") > MOST_BYTES:
+        raise ValueError(f"{len(record.value or b'')} bytes are more than the {MOST_BYTES} that a record may have")
 
 
 class Parking:
@@ -37,7 +46,10 @@ class Parking:
         self._recent.append(False)
 
     def park(self, record: Incoming, error: Exception) -> tuple[str, Outgoing]:
-        """Return the reason in words and the record for `recovery.parked`. Raises ParkingFull past the limit."""
+        """Return the reason in words and the record for `recovery.parked`. Raises ParkingFull past the limit.
+
+        The value of an oversize record stays where it lies.
+        """
         self._recent.append(True)
         if sum(self._recent) > PARKING_LIMIT:
             raise ParkingFull(
@@ -48,6 +60,7 @@ class Parking:
         log.error(
             "parked a record", topic=record.topic, partition=record.partition, offset=record.offset, reason=reason
         )
+        value = record.value or b""
         event = RecordParked(
             event_id=derived_id("parked", record.place),
             cause="",
@@ -55,7 +68,7 @@ class Parking:
             partition=record.partition,
             offset=record.offset,
             key=record.key,
-            value=record.value or b"",
+            value=value if len(value) <= MOST_BYTES else b"",
             headers=tuple(f"{name}={(value or b'').decode('utf-8', 'replace')}" for name, value in record.headers),
             reason=reason,
             parked_ms=record.recorded_ms,

@@ -54,7 +54,8 @@ class _Context(ProcessingContext):
             return
         if not self.checkpoint.empty():
             self.before_commit()
-        super().commit_checkpoint(force=True, revoking=revoking)  # a second look might find it due, its states unwritten
+        # Now or never: a second look at the clock might find it due, with its states unwritten.
+        super().commit_checkpoint(force=True, revoking=revoking)
 
 
 class Application(PlainApplication):

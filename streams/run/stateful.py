@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from schemas.codec import Codec, UnknownSchema
 from streams.decide.decide import MissingPolicy
-from streams.parking import Parking
+from streams.parking import Parking, refuse_oversize
 from streams.records import Incoming, Outgoing
 from streams.run.state_codec import StateCodec, UnknownState
 
@@ -51,14 +51,16 @@ class StatefulWorker(ABC, Generic[State, Event]):
         """
         state = self._load(record, store)
         try:
+            refuse_oversize(record)
             after, events = self._decide(record, state)
+            outgoing = [self._outgoing(event, record.recorded_ms) for event in events]
         except (MissingPolicy, UnknownSchema, UnknownState):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a record does to us, it is parked and its key told so
             return self._park(record, state, error, store)
         self._parking.handled()
         self._unwritten[record.partition, record.key] = (store, after)
-        return [self._outgoing(event, record.recorded_ms) for event in events]
+        return outgoing
 
     def write_states(self) -> None:
         """Put the states of all keys that were handled since the last call into their stores."""

@@ -177,6 +177,17 @@ def test_garbage_is_parked_its_job_quarantined_and_others_go_on(room: Room, deci
     assert views[-1].quarantined
 
 
+def test_a_record_as_large_as_kafka_takes_stops_nobody(room: Room, decider: Process) -> None:
+    room.write_raw(JOURNAL, b"large/1", b"x" * 999_900)
+    room.write(*told("large", "2"))
+    decided_as_in_memory(room, decider, "large")
+    [parked] = [one for one in room.events(DECISION_LOG, "large/1") if isinstance(one, FactParked)]
+    [record] = room.events(PARKED, f"recovery.journal/{parked.partition}/{parked.offset}")
+    assert isinstance(record, RecordParked)
+    assert (record.key, record.value, record.reason) == (b"large/1", b"", parked.reason)
+    assert "999900 bytes are more than" in parked.reason
+
+
 def test_a_record_without_a_key_is_parked(room: Room, decider: Process) -> None:
     fact = told("keyless", "3")[0]
     before = len(room.read(PARKED))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schemas.topics import JOURNAL
+import pytest
+
+from schemas.aps import Aps
+from schemas.topics import JOURNAL, PARKED
+from schemas.vocabulary import AttemptState
+from streams.parking import MOST_BYTES
 from streams.records import Incoming, Outgoing
 from streams.run.quix import BEHIND_MS, COMMIT_SOON_S, is_due
 from streams.run.worker import Worker
-from tests.decide.story import Story
+from tests.decide.story import OPTED_IN, Story
 from tests.replay.memory import CODEC, Store
 
 POLICIES = {Story().policy.digest(): Story().policy}
@@ -24,22 +29,36 @@ class CountingStore(Store):
         super().set_bytes(key, value)
 
 
-def facts() -> list[Incoming]:
-    """A job that fails and is looked after."""
-    story = Story()
-    story.run_and_fail()
-    story.wait(60)
+def facts(story: Story) -> list[Incoming]:
+    """The story as records."""
     return [
         Incoming(JOURNAL.name, 0, number, b"local/7", CODEC.encode_value(fact), [], recorded_ms)
         for number, (fact, recorded_ms) in enumerate(story.facts)
     ]
 
 
+def looked_after() -> list[Incoming]:
+    """A job that fails and is looked after."""
+    story = Story()
+    story.run_and_fail()
+    story.wait(60)
+    return facts(story)
+
+
+def trained(aps: Aps) -> list[Incoming]:
+    """A job with these wishes that trains."""
+    story = Story(aps=aps)
+    story.observe(AttemptState.RUNNING)
+    story.progress(10)
+    story.progress(20)
+    return facts(story)
+
+
 def decided(commit_after: int) -> tuple[list[Outgoing], CountingStore]:
     """What comes of it with a commit after every so many facts."""
     worker, store = Worker(CODEC, POLICIES, "0"), CountingStore()
     outgoing: list[Outgoing] = []
-    for number, fact in enumerate(facts(), start=1):
+    for number, fact in enumerate(looked_after(), start=1):
         outgoing += worker.handle(fact, store)
         if number % commit_after == 0:
             worker.write_states()
@@ -52,12 +71,12 @@ def test_states_that_are_written_seldom_decide_the_same() -> None:
     assert often
     assert often == seldom
     assert each_time.get_bytes("job") == at_the_end.get_bytes("job")
-    assert (each_time.written, at_the_end.written) == (len(facts()), 1)
+    assert (each_time.written, at_the_end.written) == (len(looked_after()), 1)
 
 
 def test_nothing_is_written_twice() -> None:
     worker, store = Worker(CODEC, POLICIES, "0"), CountingStore()
-    worker.handle(facts()[0], store)
+    worker.handle(looked_after()[0], store)
     worker.write_states()
     worker.write_states()
     assert store.written == 1
@@ -66,9 +85,27 @@ def test_nothing_is_written_twice() -> None:
 def test_a_key_that_lies_in_two_partitions_has_a_state_in_each() -> None:
     worker, stores = Worker(CODEC, POLICIES, "0"), (CountingStore(), CountingStore())
     for partition, store in enumerate(stores):
-        worker.handle(replace(facts()[0], partition=partition), store)
+        worker.handle(replace(looked_after()[0], partition=partition), store)
     worker.write_states()
     assert [store.written for store in stores] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ([replace(looked_after()[0], value=b"x" * (MOST_BYTES + 1))], "more than the 262144 that a record may have"),
+        (trained(replace(OPTED_IN, log_based_timeout_threshold_trainingloop=2**63 - 1)), "OverflowError"),
+    ],
+    ids=["more than Kafka takes of us", "more than a record of ours can hold"],
+)
+def test_a_fact_of_which_nothing_can_be_written_is_parked(told: list[Incoming], said: str) -> None:
+    worker, store = Worker(CODEC, POLICIES, "0"), Store()
+    written = [out for fact in told for out in worker.handle(fact, store)]
+    worker.write_states()
+    parked = [CODEC.decode(out.value or b"", out.headers) for out in written if out.topic is PARKED]
+    assert parked
+    assert said in parked[0].reason
+    assert all(len(out.value or b"") < MOST_BYTES for out in written)
 
 
 def test_a_worker_that_is_behind_commits_later() -> None:
