@@ -14,6 +14,8 @@ from schemas.vocabulary import Mode
 
 WRAPPERS = ("APS", "HEIMDALL")
 MAX_WORKFLOW_ID = 256
+MOST = 2**31 - 1
+"""Above any number that means something, and as milliseconds still far from what a record can hold."""
 
 
 class InvalidAps(ValueError):
@@ -45,7 +47,7 @@ def parse_aps(comment: str) -> Aps | None:
         return None
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidAps(
             f"the comment names APS but is not JSON ({error}); quote it: --comment='{{\"APS\":{{...}}}}'"
         ) from error
@@ -99,6 +101,10 @@ def _text(body: dict[str, Any], key: str) -> str | None:
     value = body.get(key)
     if value is not None and not isinstance(value, str):
         raise InvalidAps(f"{key} must be a text, not {value!r}")
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError as error:
+        raise InvalidAps(f"{key} has half a character ({error.reason}): {value!r}") from error
     return value
 
 
@@ -106,8 +112,8 @@ def _integer(body: dict[str, Any], key: str, *, least: int) -> int | None:
     value = body.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidAps(f"{key} must be a whole number of at least {least}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        raise InvalidAps(f"{key} must be a whole number from {least} to {MOST}, not {value!r}")
     return value
 
 
