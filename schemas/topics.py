@@ -31,6 +31,9 @@ PARTITIONER = "murmur2_random"
 """librdkafka's name for what Kafka's own clients do with a key."""
 
 DAY_MS = 86_400_000
+COMPACTED_SEGMENT_BYTES = 16 << 20
+"""Whoever starts reads a compacted topic whole, with all that was overwritten in the segment that is being written:
+Kafka compacts only what is behind that one. Its own gigabyte would be minutes of reading."""
 
 
 class Cleanup(StrEnum):
@@ -61,7 +64,11 @@ class Topic:
         if self.cleanup is Cleanup.KEPT:
             return config | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
         if self.cleanup is Cleanup.COMPACTED:
-            return config | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
+            return config | {
+                "cleanup.policy": "compact",
+                "min.cleanable.dirty.ratio": "0.1",
+                "segment.bytes": str(COMPACTED_SEGMENT_BYTES),
+            }
         return config | {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
 
 

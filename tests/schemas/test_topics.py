@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.topics import CATALOGUE, Cleanup, event_types, murmur2, partition_of
+from streams.run.slots import ATTEMPT_CREW, NODE_CREW
 
 
 # Published test vectors of Kafka's own Utils.murmur2.
@@ -37,6 +38,13 @@ def test_history_is_never_deleted_and_views_are_compacted() -> None:
         if topic.cleanup is Cleanup.KEPT:
             assert config["retention.ms"] == "-1"
         assert (config["cleanup.policy"] == "compact") == (topic.cleanup is Cleanup.COMPACTED)
+
+
+def test_what_is_read_whole_at_a_start_is_compacted_before_it_is_much() -> None:
+    for topic in (*CATALOGUE, *(crew.changelog for crew in (ATTEMPT_CREW, NODE_CREW))):
+        config = topic.config(replication=1)
+        assert ("segment.bytes" in config) == (topic.cleanup is Cleanup.COMPACTED)
+        assert int(config.get("segment.bytes", "0")) <= 32 << 20
 
 
 def test_only_the_inputs_of_deciders_get_the_brokers_time() -> None:
