@@ -4,6 +4,7 @@ A room gives a body; the harness runs it in the main thread until it returns. On
 stop; a second signal ends the process at once. What the process exits with says what whoever started it should do.
 """
 
+import errno
 import os
 import signal
 import threading
@@ -26,6 +27,8 @@ EXIT_INTERNAL = 70  # start it again, with back-off
 EXIT_FENCED = 75  # start it again: another one took its place meanwhile, nothing is wrong with it
 
 _NO_SIGNAL = 0
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+"""No setting is wrong where there is no room just now: it may be there at the next start."""
 
 log = structlog.get_logger(__name__)
 
@@ -126,6 +129,8 @@ def _context(process: str, settings: Settings, slot: int | None, stop: Stop) -> 
         try:
             run_file = RunFile(settings.data, record)
         except OSError as error:
+            if error.errno in _PASSING:
+                raise
             raise SettingsError(f"data is {str(settings.data)!r}, where nothing can be written: {error}") from error
         log.info("started", pid=record.pid, health=record.url)
         try:

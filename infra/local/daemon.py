@@ -46,7 +46,7 @@ class Daemon:
         if leftover is not None:
             leftover.kill()  # of a server that died, helpers may live on and hold its files
         merged = {**os.environ, **(env or {})}
-        spawn(argv, env=merged, log=self.log, launcher=launcher).save(self._record)
+        spawn(argv, env=merged, log=self.log, launcher=launcher, record=self._record)
 
     def wait_ready(self, answers: Callable[[], bool], *, seconds: float) -> None:
         """Waits until it answers. Raises `PartFailed` with the end of its log, once it is dead or time is over."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from infra.local.backoff import Backoff
 from infra.local.folder import DataFolder
-from infra.local.process import Process, exit_code, spawn
+from infra.local.process import Process, exit_code, note, spawn
 
 LONGEST_DELAY_SECONDS = 5.0
 STEADY_SECONDS = 10.0
@@ -90,8 +90,7 @@ class Keeper:
         try:
             self.process = spawn(self.child.argv, env={**os.environ, **self.child.env}, log=self._log)
         except OSError as error:
-            with self._log.open("a") as log:
-                log.write(f"can't be started: {error}\n")
+            note(self._log, f"can't be started: {error}")
             self._ended(CANT_START, now)
 
     def _ended(self, code: int, now: float) -> None:

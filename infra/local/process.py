@@ -107,10 +107,18 @@ class Process:
         return cls(pid, started, tuple(argv), boot)
 
 
-def spawn(argv: Sequence[str], *, env: Mapping[str, str], log: Path, launcher: Sequence[str] = ()) -> Process:
+def spawn(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    launcher: Sequence[str] = (),
+    record: Path | None = None,
+) -> Process:
     """Starts a program as leader of its own session, output appended to `log`. Raises `OSError` if it can't be run.
 
-    `launcher` is a command that replaces itself by `argv` (such as setpriv), and is not recorded.
+    `launcher` is a command that replaces itself by `argv` (such as setpriv), and is not recorded. The process is saved
+    in `record` as soon as it is there, and ended where that fails: else nobody would ever find it.
     """
     whole = [*launcher, *argv]
     actions = [
@@ -125,8 +133,20 @@ def spawn(argv: Sequence[str], *, env: Mapping[str, str], log: Path, launcher: S
     pid = os.posix_spawn(program, whole, env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=defaults)
     stat = _stat(pid)
     process = Process(pid, stat.started if stat else 0, tuple(argv))
+    if record is not None:
+        try:
+            process.save(record)
+        except OSError:
+            process.kill()
+            raise
     _wait_for_exec(process)
     return process
+
+
+def note(log: Path, sentence: str) -> None:
+    """Adds a line to a log, where there is room on its disk."""
+    with contextlib.suppress(OSError), log.open("a") as file:
+        file.write(f"{sentence}\n")
 
 
 def exit_code(pid: int) -> int | None:

@@ -95,17 +95,18 @@ class Supervisor:
         plan = json.loads(self._plan.read_text())
         keepers = [Keeper(Child(**child | {"argv": tuple(child["argv"])}), self._folder) for child in plan["children"]]
         tenders = [Tender(Tended(part["name"], tuple(part["daemons"])), self._folder, MARK) for part in plan["parts"]]
+        told = True
         try:
             while signal.sigtimedwait(asked, LOOK_EVERY_SECONDS) is None:
                 now = time.monotonic()
                 changes = [keeper.look(now) for keeper in keepers] + [tender.look(now) for tender in tenders]
-                if any(changes) or not self._record.exists():
-                    self._write(keepers, tenders)
+                if any(changes) or not told or not self._record.exists():
+                    told = self._tell(keepers, tenders)
         finally:
             _end([keeper.process for keeper in keepers if keeper.process is not None], plan["grace_seconds"])
             for keeper in keepers:
                 keeper.process = None
-            self._write(keepers, tenders)
+            self._tell(keepers, tenders)
 
     @property
     def _record(self) -> Path:
@@ -114,6 +115,14 @@ class Supervisor:
     @property
     def _plan(self) -> Path:
         return self._folder.run / "supervisor-plan.json"
+
+    def _tell(self, keepers: Sequence[Keeper], tenders: Sequence[Tender]) -> bool:
+        """Whether the record could be written: a disk that is full ends nobody, and the record is written later."""
+        try:
+            self._write(keepers, tenders)
+        except OSError:
+            return False
+        return True
 
     def _write(self, keepers: Sequence[Keeper], tenders: Sequence[Tender]) -> None:
         content = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from infra.local.backoff import Backoff
 from infra.local.daemon import Daemon
 from infra.local.folder import DataFolder
-from infra.local.process import Process, exit_code, spawn
+from infra.local.process import Process, exit_code, note, spawn
 
 LOOK_EVERY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 30.0
@@ -86,8 +86,7 @@ class Tender:
         try:
             self._reviver = spawn(self._command(), env=self._environment(), log=log)
         except OSError as error:
-            with log.open("a") as file:
-                file.write(f"no process can be started: {error}\n")
+            note(log, f"no process can be started: {error}")
             self._failed(now)
 
     def _failed(self, now: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from infra.local.folder import DataFolder
 from infra.local.keeper import Child, ChildStatus, Keeper
-from infra.local.process import Process
+from infra.local.process import Process, spawn
 from infra.local.supervisor import Supervisor
 from tests.infra.cluster import wait_for
 
@@ -38,6 +38,13 @@ def running(supervisor: Supervisor, name: str) -> Process:
     process = child(supervisor, name).process
     assert process is not None
     return process
+
+
+def command_line(pid: Path) -> str:
+    try:
+        return (pid / "cmdline").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""  # gone meanwhile
 
 
 def own_process(supervisor: Supervisor, tmp_path: Path) -> Process:
@@ -146,6 +153,29 @@ def test_a_new_supervisor_ends_leftovers_also_those_that_were_not_on_record(
 
     assert not one.alive()
     assert [status.name for status in supervisor.status().children] == ["two"]
+
+
+def test_a_record_that_can_t_be_written_ends_nobody_and_is_written_later(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    supervisor.start([Child("one", SLEEPER)], print)
+    one = running(supervisor, "one")
+    wait_for(lambda: (tmp_path / "log" / "one.log").read_text() == "up\n")
+    (tmp_path / "run" / "supervisor.tmp").mkdir()  # in the way of every write, as a full disk would be
+    one.send(signal.SIGKILL)
+    wait_for(lambda: (tmp_path / "log" / "one.log").read_text() == "up\nup\n")
+    assert child(supervisor, "one").restarts == 0
+    assert supervisor.status().running
+    (tmp_path / "run" / "supervisor.tmp").rmdir()
+    wait_for(lambda: child(supervisor, "one").restarts == 1 and child(supervisor, "one").running)
+
+
+def test_a_process_that_can_t_be_put_on_record_is_ended(tmp_path: Path) -> None:
+    mark = f"a name of its own: {tmp_path}"
+    argv = (sys.executable, "-c", f"import time; time.sleep(600)  # {mark}")
+    with pytest.raises(FileNotFoundError):
+        spawn(argv, env={}, log=tmp_path / "log", record=tmp_path / "no such folder" / "record.json")
+    assert not [pid for pid in Path("/proc").glob("[0-9]*") if mark in command_line(pid)]
 
 
 def test_a_child_gets_its_environment(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """How every long-running process starts, answers and ends. Each test runs a real process."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -200,3 +202,29 @@ def test_a_killed_process_leaves_a_file_that_nobody_takes_for_alive_and_its_succ
     with started(data, UNTIL_STOPPED) as second:
         record_of(data, second)
         assert [one.pid for one in read_run_files(data)] == [second.pid]
+
+
+FULL = """
+import errno, sys
+from recovery import process
+from recovery.settings import load_settings
+
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+process.RunFile = full
+sys.exit(process.run_process("probe", load_settings(), lambda context: None))
+"""
+
+
+def test_a_full_disk_is_no_wrong_setting_so_it_is_started_again(data: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL],
+        env=os.environ | {"RECOVERY_DATA": str(data)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == EXIT_INTERNAL
+    assert "No space left on device" in done.stderr
