@@ -1,9 +1,13 @@
 """Brings the whole thing up on this machine, and takes it down: what `recovery up` and `recovery down` do."""
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy.exc import OperationalError
 
+from infra.local.folder import DataFolder
 from infra.local.parts import Report, StackError
 from infra.local.stack import Stack
 from infra.local.supervisor import Supervisor
@@ -29,8 +33,13 @@ def bring_up(config: Path | None, report: Report) -> Settings:
     thread. Raises BringUpError, and SettingsError.
     """
     before = load_settings(config)
+    with _alone(before.data, report):
+        return _bring_up(before.data, config, report)
+
+
+def _bring_up(data: Path, config: Path | None, report: Report) -> Settings:
     try:
-        stack = Stack(before.data)
+        stack = Stack(data)
         stack.start(report)
         settings = load_settings(config)  # the stack's addresses are known now
         _prepare(settings, report)
@@ -56,6 +65,13 @@ def _prepare(settings: Settings, report: Report) -> None:
 
 def bring_down(data: Path, report: Report) -> None:
     """End every process of ours, then the stack; its data stays. Raises BringUpError."""
+    if not data.exists():
+        return
+    with _alone(data, report):
+        _bring_down(data, report)
+
+
+def _bring_down(data: Path, report: Report) -> None:
     try:
         report("ending the processes")
         Supervisor(data).stop()
@@ -64,3 +80,17 @@ def bring_down(data: Path, report: Report) -> None:
         Stack(data).stop()
     except StackError as error:
         raise BringUpError(str(error)) from error
+
+
+@contextmanager
+def _alone(data: Path, report: Report) -> Iterator[None]:
+    """One at a time in a data folder: what one ends, another would be starting behind its back."""
+    folder = DataFolder(data.resolve())
+    folder.create()
+    with (folder.run / "up.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another `recovery up` or `recovery down` to end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,10 +1,12 @@
 """Starting many processes and waiting for them: with a real supervisor and real processes of ours."""
 
+import fcntl
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from infra.local.keeper import Child
 from infra.local.supervisor import Supervisor
+from recovery.bring_up import bring_down
 from recovery.launch import NotReadyError, children, wait_ready
 from recovery.overview import Row, look
 from recovery.process import EXIT_SETTINGS
@@ -164,3 +167,17 @@ def test_a_controller_that_may_hold_jobs_starts_with_a_watchdog_that_may_release
 )
 def test_a_watchdog_is_left_as_set_and_observes_beside_a_controller_that_may_not_act(settings: Settings) -> None:
     assert "RECOVERY_WATCHDOG__MODE" not in environment_of("watchdog", settings)
+
+
+def test_down_waits_for_another_up_or_down_of_the_same_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    said: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        with (tmp_path / "run" / "up.lock").open("w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            down = pool.submit(bring_down, tmp_path, said.append)
+            within_deadline(lambda: True if said else None)
+            assert said == ["waiting for another `recovery up` or `recovery down` to end"]
+            assert not down.done()
+        down.result(timeout=WAIT_S)
+    assert said[1:] == ["ending the processes", "ending the stack"]
