@@ -25,9 +25,9 @@ from streams.watch.surroundings import Surroundings
 
 # RE2 is given at most this much of a line, around the first candidate.
 LINE_BYTES = 64 * 1024
-MOST_SILENT = 100
 MOST_REPEATED = 10_000
 """Ends of matches in one line that tell nothing new, after which the rest of the line is skipped: ten ms."""
+MOST_SILENT = 100
 """Of this precedence is what silences loud signatures, too: words of the data that the program works on."""
 _LOCAL_RANK = re.compile(rb"(?i)\blocal[_ -]rank['\"]?[ :=]{0,3}(\d{1,7})\b")
 ANSI = re.compile(rb"\x1b\[[0-9;?]{0,32}[A-Za-z]")
