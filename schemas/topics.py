@@ -31,7 +31,7 @@ PARTITIONER = "murmur2_random"
 """librdkafka's name for what Kafka's own clients do with a key."""
 
 DAY_MS = 86_400_000
-COMPACTED_SEGMENT_BYTES = 16 << 20
+COMPACTED_SEGMENT_BYTES = 4 << 20
 """Whoever starts reads a compacted topic whole, with all that was overwritten in the segment that is being written:
 Kafka compacts only what is behind that one. Its own gigabyte would be minutes of reading."""
 

@@ -44,7 +44,7 @@ def test_what_is_read_whole_at_a_start_is_compacted_before_it_is_much() -> None:
     for topic in (*CATALOGUE, *(crew.changelog for crew in (ATTEMPT_CREW, NODE_CREW))):
         config = topic.config(replication=1)
         assert ("segment.bytes" in config) == (topic.cleanup is Cleanup.COMPACTED)
-        assert int(config.get("segment.bytes", "0")) <= 32 << 20
+        assert int(config.get("segment.bytes", "0")) <= 8 << 20
 
 
 def test_only_the_inputs_of_deciders_get_the_brokers_time() -> None:
