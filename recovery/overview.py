@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infra.local.daemon import Daemon
 from infra.local.folder import DataFolder
 from infra.local.keeper import ChildStatus
 from infra.local.stack import PartStatus, Stack
@@ -27,6 +28,8 @@ class PartRow:
     part: PartStatus
     health: str
     restarts: int | None
+    running: bool = False
+    """Whether a server of it runs, be it one that does not answer."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,10 @@ class Overview:
 
     @property
     def nothing_runs(self) -> bool:
-        """Return whether neither a part nor a process is up."""
-        return not any(row.part.healthy for row in self.parts) and not any(row.process.running for row in self.rows)
+        """Return whether no server of a part and no process is there."""
+        return not any(row.part.healthy or row.running for row in self.parts) and not any(
+            row.process.running for row in self.rows
+        )
 
     @property
     def well(self) -> bool:
@@ -71,16 +76,24 @@ class Overview:
 def look(data: Path) -> Overview:
     """Ask everything in this data folder now; takes a few seconds at most."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        parts = pool.submit(Stack(data).status)
+        stack = Stack(data)
+        parts = pool.submit(stack.status)
         supervised = Supervisor(data).status()
         records = read_run_files(data)
         began = time.monotonic()
         said = ask_all(records)
         lives = {life.name: life for life in supervised.parts} if supervised.running else {}
-        shown = tuple(_part(part, lives.get(part.name), data) for part in parts.result())
+        shown = tuple(
+            replace(_part(part, lives.get(part.name), data), running=_any_runs(stack.parts[part.name].daemons, data))
+            for part in parts.result()
+        )
         rate = _decided_s(records, said, began)
         watched = {child.name: child for child in supervised.children}
         return Overview(data, shown, tuple(_rows(watched, said, data)), rate)
+
+
+def _any_runs(daemons: Sequence[str], data: Path) -> bool:
+    return any(Daemon(name, DataFolder(data)).running() for name in daemons)
 
 
 def _part(part: PartStatus, life: PartLife | None, data: Path) -> PartRow:

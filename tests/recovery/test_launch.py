@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from infra.local.daemon import Daemon
+from infra.local.folder import DataFolder
 from infra.local.keeper import Child
 from infra.local.supervisor import Supervisor
 from recovery.bring_up import bring_down
@@ -167,6 +169,20 @@ def test_a_controller_that_may_hold_jobs_starts_with_a_watchdog_that_may_release
 )
 def test_a_watchdog_is_left_as_set_and_observes_beside_a_controller_that_may_not_act(settings: Settings) -> None:
     assert "RECOVERY_WATCHDOG__MODE" not in environment_of("watchdog", settings)
+
+
+def test_a_server_that_does_not_answer_is_something_that_runs(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.create()
+    broker = Daemon("kafka", folder)
+    broker.start((sys.executable, "-c", "import time; time.sleep(600)"))
+    try:
+        [row] = [row for row in look(tmp_path).parts if row.running]
+        assert (row.part.name, row.part.healthy, row.health) == ("kafka", False, "does not answer")
+        assert not look(tmp_path).nothing_runs
+    finally:
+        broker.stop(seconds=5.0)
+    assert look(tmp_path).nothing_runs
 
 
 def test_down_waits_for_another_up_or_down_of_the_same_folder(tmp_path: Path) -> None:
