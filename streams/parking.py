@@ -19,8 +19,8 @@ PARKING_LIMIT = 100
 """More parked records than this among the last PARKING_WINDOW stop the process."""
 REASON_LENGTH = 1000
 MOST_BYTES = 256 << 10
-"""Larger records are not handled, and their value is not copied: what comes of one might not fit into a record, of which
-Kafka takes a megabyte. The largest fact of ours tells of a job on 10,000 nodes, in half of it."""
+"""Larger records are not handled, and their value is not copied: what comes of one might not fit into the megabyte that
+Kafka takes. The largest fact of ours tells of a job on 10,000 nodes, in half of it."""
 
 
 class ParkingFull(RuntimeError):
