@@ -91,11 +91,12 @@ class Process:
 
     @classmethod
     def load(cls, file: Path) -> "Process | None":
+        """None where there is no record, or one that a loss of power tore: nothing outlived that."""
         try:
-            text = file.read_text()
-        except FileNotFoundError:
+            fields = json.loads(file.read_text())
+        except (FileNotFoundError, ValueError):
             return None
-        return cls.from_json(json.loads(text))
+        return cls.from_json(fields)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> "Process":

@@ -135,9 +135,10 @@ class Supervisor:
         draft.replace(self._record)
 
     def _read(self, what: str) -> list[dict[str, Any]]:
-        if not self._record.exists():
+        try:
+            found: list[dict[str, Any]] = json.loads(self._record.read_text()).get(what, [])
+        except (FileNotFoundError, ValueError):  # none, or torn by a loss of power
             return []
-        found: list[dict[str, Any]] = json.loads(self._record.read_text()).get(what, [])
         return found
 
     def _children(self) -> list[ChildStatus]:

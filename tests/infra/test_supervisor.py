@@ -12,7 +12,7 @@ import pytest
 from infra.local.folder import DataFolder
 from infra.local.keeper import Child, ChildStatus, Keeper
 from infra.local.process import Process, spawn
-from infra.local.supervisor import Supervisor
+from infra.local.supervisor import Supervisor, SupervisorStatus
 from tests.infra.cluster import wait_for
 
 pytestmark = pytest.mark.stack  # real processes, not pure
@@ -176,6 +176,15 @@ def test_a_process_that_can_t_be_put_on_record_is_ended(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         spawn(argv, env={}, log=tmp_path / "log", record=tmp_path / "no such folder" / "record.json")
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if mark in command_line(pid)]
+
+
+def test_records_that_a_loss_of_power_tore_stop_nobody(supervisor: Supervisor, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("supervisor.json", "supervisor-process.json"):
+        (tmp_path / "run" / name).touch()
+    assert supervisor.status() == SupervisorStatus(running=False, children=(), parts=())
+    supervisor.start([Child("one", SLEEPER)], print)
+    running(supervisor, "one")
 
 
 def test_a_child_gets_its_environment(supervisor: Supervisor, tmp_path: Path) -> None:
