@@ -36,11 +36,22 @@ def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
     head = line[:HEAD_BYTES]
     if head.count(b":") < 2 or _CLOCK.search(head) is None:
         return None
-    best: re.Match[bytes] | None = _SLURM.search(head)
+    best = _SLURM.search(head) if b"CANCELLED AT" in head else None
     if best is None:
-        found = [match for form in _FORMS if (match := form.search(head)) and match.start() <= PREFIX_BYTES]
-        best = min(found, key=lambda match: match.start(), default=None)
+        best = _first_of(head)
     return None if best is None else _milliseconds(best.groupdict(), zone, near_ms)
+
+
+def _first_of(head: bytes) -> re.Match[bytes] | None:
+    """The stamp that begins first, and near enough to where the line does."""
+    best: re.Match[bytes] | None = None
+    for form in _FORMS:
+        match = form.search(head)
+        if match is not None and match.start() <= PREFIX_BYTES and (best is None or match.start() < best.start()):
+            best = match
+            if match.start() <= 1:
+                break
+    return best
 
 
 def _milliseconds(parts: dict[str, bytes | None], zone: tzinfo | None, near_ms: int) -> int | None:
