@@ -129,13 +129,19 @@ def _outgoing(cls: type, *, named: bool, only: Collection[str] | None = None) ->
         else lambda e: (getattr(e, names[0]),)
     )
 
-    def convert(event: Any) -> dict[str, Any]:
+    def document(event: Any) -> dict[str, Any]:
         record = dict(zip(names, read(event), strict=True))
         for name, outward in nested:
             record[name] = outward(record[name])
         return record
 
-    return convert
+    def avro(event: Any) -> dict[str, Any]:
+        record: dict[str, Any] = event.__dict__.copy()  # fastavro takes what the schema names, and leaves the rest
+        for name, outward in nested:
+            record[name] = outward(record[name])
+        return record
+
+    return avro if named else document
 
 
 def _optional(inner: Convert) -> Convert:
@@ -189,22 +195,32 @@ def from_avro(cls: type) -> Convert:
     hints = get_type_hints(cls, include_extras=True)
     inwards = [(field.name, _inward(_unwrap(hints[field.name])[0])) for field in fields(cls)]
     nested = [(name, inward) for name, inward in inwards if inward is not None]
-    names = {field.name for field in fields(cls)}
-    plain = not hasattr(cls, "__post_init__")
+    count = -1 if hasattr(cls, "__post_init__") else len(inwards)
 
     def convert(record: dict[str, Any]) -> Any:
         for name, inward in nested:
-            record[name] = inward(record[name])
-        return build(cls, record) if plain and record.keys() == names else cls(**record)
+            record[name] = inward(record[name])  # raises KeyError where it is not there
+        return build(cls, record) if len(record) == count else cls(**record)
 
     return convert
+
+
+class _Words(dict[str, StrEnum]):
+    """The members of an enumeration by their words; asked a hundred thousand times a second, so it is no call of it."""
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__((member.value, member) for member in kind)
+        self._kind = kind
+
+    def __missing__(self, word: str) -> StrEnum:
+        return self._kind(word)
 
 
 def _inward(kind: Any) -> Convert | None:
     if kind in PRIMITIVES:
         return None
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return kind
+        return _Words(kind).__getitem__
     if isinstance(kind, type) and is_dataclass(kind):
         return from_avro(kind)
     origin, args = get_origin(kind), get_args(kind)
