@@ -167,12 +167,20 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
 def _take_progress(
     turn: Turn, job: JobState, attempt: Attempt, marks: tuple[Position, ...], fact: ProgressObserved
 ) -> JobState:
-    in_phase = attempt.stall is not None and attempt.stall.phase is not None
-    moved = fact.step != attempt.step
-    attempt = replace(attempt, marks=marks, step=fact.step, progress_ms=turn.now_ms)
-    job = straggler.stepped(turn, job, attempt, fact.seconds_per_step, in_phase=in_phase)
-    if moved:
-        job = stall.stepped(turn, job, job.current(attempt))
+    """What most facts are: so the attempt is copied once, and put into the job once."""
+    before, moved = attempt, fact.step != attempt.step
+    attempt = replace(
+        before,
+        marks=marks,
+        step=fact.step,
+        progress_ms=turn.now_ms,
+        pace=straggler.pace_after(before, fact.seconds_per_step, turn.policy),
+        stall=stall.after_step(before.stall, turn.now_ms) if moved else before.stall,
+    )
+    judged = straggler.judged(turn, job, before.pace, attempt, fact.seconds_per_step)
+    if judged is not None:
+        job, attempt = judged, judged.current(attempt)
+    job = stall.moved_on(turn, job, attempt) if moved else job.with_attempt(attempt)
     return incident.progressed(turn, job, job.current(attempt), fact)
 
 

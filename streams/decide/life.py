@@ -260,7 +260,9 @@ def _move(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
         nodes=seen.nodes or known.nodes,
         log_paths=seen.log_paths or known.log_paths,
     )
-    job = replace(job.with_attempt(attempt), latest_submit_time=max(job.latest_submit_time, seen.submit_time))
+    job = job.with_attempt(attempt)
+    if seen.submit_time > job.latest_submit_time:
+        job = replace(job, latest_submit_time=seen.submit_time)
     if attempt.state is known.state:
         return job
     turn.emit(

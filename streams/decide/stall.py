@@ -44,16 +44,16 @@ def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms)))
 
 
-def stepped(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
-    """Another step was printed. The same step again is no movement."""
-    stall = attempt.stall or Stall(True, turn.now_ms, 0, 0, None, "", 0, None)
-    gap_ms = turn.now_ms - stall.moved_ms
+def after_step(before: Stall | None, now_ms: int) -> Stall:
+    """What is known once another step was printed. The same step again is no movement."""
+    stall = before or Stall(True, now_ms, 0, 0, None, "", 0, None)
+    gap_ms = now_ms - stall.moved_ms
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
-    normal = stall.in_loop and attempt.stall is not None
-    stall = replace(
+    normal = stall.in_loop and before is not None
+    return replace(
         stall,
         in_loop=True,
-        moved_ms=turn.now_ms,
+        moved_ms=now_ms,
         gap_ms=max(stall.gap_ms, gap_ms) if normal else stall.gap_ms,
         gaps=stall.gaps + 1 if normal else stall.gaps,
         phase=None,
@@ -61,8 +61,11 @@ def stepped(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
         patience=0,
         said=None,
     )
-    attempt = turn.clear_timer(replace(attempt, stall=stall), TimerPurpose.STALL_ANSWER)
-    return _arm(turn, job, attempt)
+
+
+def moved_on(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """Another step was printed: whether output grows is no question any more."""
+    return _arm(turn, job, turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER))
 
 
 def saved(job: JobState, attempt: Attempt) -> JobState:

@@ -22,17 +22,19 @@ DRIFT = 0.05
 """Weight of a normal step time in the baseline, so that it follows slow, legitimate change."""
 
 
-def stepped(turn: Turn, job: JobState, attempt: Attempt, seconds: float | None, *, in_phase: bool) -> JobState:
-    """Put the attempt into the job, with one step time more. One that includes a save or an evaluation says nothing."""
+def pace_after(attempt: Attempt, seconds: float | None, policy: Policy) -> Pace:
+    """The attempt's pace with one step time more. One that includes a save or an evaluation says nothing."""
+    in_phase = attempt.stall is not None and attempt.stall.phase is not None
     if seconds is None or seconds <= 0 or in_phase or attempt.state is not AttemptState.RUNNING:
-        return job.with_attempt(attempt)
-    before, pace = attempt.pace, paced(attempt.pace, seconds, turn.policy)
-    attempt = replace(attempt, pace=pace)
-    if pace.reported and not before.reported:
-        return _found(turn, job, attempt, seconds)
-    if before.reported and not pace.reported:
-        return _over(turn, job, attempt)
-    return job.with_attempt(attempt)
+        return attempt.pace
+    return paced(attempt.pace, seconds, policy)
+
+
+def judged(turn: Turn, job: JobState, before: Pace, attempt: Attempt, seconds: float | None) -> JobState | None:
+    """Tell of an attempt whose pace became that of a straggler, or is no longer; None where neither is so."""
+    if attempt.pace.reported == before.reported or seconds is None:
+        return None
+    return _found(turn, job, attempt, seconds) if attempt.pace.reported else _over(turn, job, attempt)
 
 
 def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
