@@ -247,7 +247,7 @@ def advance(marks: tuple[Position, ...], position: Position) -> tuple[Position, 
         if mark.source == position.source:
             if position <= mark:
                 return None
-            return (*marks[:i], position, *marks[i + 1 :])
+            return (position,) if len(marks) == 1 else (*marks[:i], position, *marks[i + 1 :])
     return (*marks, position)
 
 
