@@ -142,7 +142,7 @@ def test_through_kill_9_each_fact_is_decided_once_and_no_state_is_lost(room: Roo
 def test_workers_that_come_and_go_under_load_hand_states_over(room: Room, decider: Process) -> None:
     jobs = [told("shared", str(number)) for number in range(300)]
     interleaved = [job[i] for i in range(20) for job in jobs]
-    chunks = iter([interleaved[n : n + 25] for n in range(0, len(interleaved), 25)])
+    chunks = iter([interleaved[n : n + 15] for n in range(0, len(interleaved), 15)])
     second = room.process("decide", "--slot", "1")
     second.start(ready=False)
 

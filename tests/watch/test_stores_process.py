@@ -143,7 +143,7 @@ def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(
         for bench in benches:
             bench.write([stores.line(XID.format(n=1)), stores.line("also here", other)])
         until(lambda: len(stores.faults("")) == len(benches), "the fault, from each source")
-        time.sleep(3)  # longer than the budget below
+        time.sleep(5)  # longer than the budget below, by more than a busy machine is late
         checked = ask(stores, budget_ms=2_000)
         assert checked.last_output_ms is None
         assert checked.error is not None
