@@ -33,14 +33,27 @@ _OF_KERNEL = {
     "kernel-gpu": {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK, FaultClass.USER_CODE},
     "kernel-network": {FaultClass.NETWORK_IB},
     "kernel-storage": {FaultClass.STORAGE_IO},
+    "kernel-host": {FaultClass.HOST_HARDWARE},
 }
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # That a peer is gone, which is never why.
 _PEER_GONE = {"nccl-remote-error", "nccl-error"}
 # What somebody says of himself in words that no signature knows better.
 _SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
+# What is said of the machine, or by whoever rules over the run: why a process ended, where that itself tells only that.
+_OF_MACHINE = {
+    *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom"),
+    *("said-preempted", "said-time-limit", "kernel-gpu", "kernel-network", "kernel-storage", "kernel-host"),
+}
+# That a process was ended, or ended with an exception of which nothing is known.
+_ENDED = {"worker-killed", "worker-bus-error", "segmentation-fault", "python-exception", "bare-exception"}
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
+# A kernel of the program met something; the GPU that can't get rid of it then stops.
+_MET_ON_GPU, _STOPPED_ON_GPU = "xid-application", "xid-hardware"
+# The head of a message, of which the next lines say what it is about.
+_HEAD_OF_MESSAGE = "terminate called after throwing"
+_DEVICE = re.compile(r"Xid \((?P<device>[^)]*)\)")
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 _RANKS = re.compile(r"\[rank(?P<rank>\d+)\]:.{0,120}?\[Rank (?P<member>\d+)\]")
 
@@ -55,7 +68,9 @@ def root_line(lines: Sequence[Line]) -> Line:
         _death_before,
         _why_a_peer_is_gone,
         _in_the_kernel,
+        _why_it_ended,
         _leading_up,
+        _met_before_it_stopped,
         _first_of_its_group,
     ):
         root = rule(root, lines)
@@ -105,7 +120,7 @@ def _death_before(root: Line, lines: Sequence[Line]) -> Line:
     """Ranks wait in vain, or lose a connection, because a process that they need has ended before."""
     if root.fault_class not in BETWEEN_RANKS or root.role is LineRole.CAUSE:
         return root
-    death = _earliest(lines, lambda line: line.signature in _DEATHS)
+    death = _earliest(lines, lambda line: line.signature in _DEATHS and _HEAD_OF_MESSAGE not in line.evidence.text)
     return root if death is None or moment(death) >= moment(root) else death
 
 
@@ -131,6 +146,14 @@ def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
     return root if told is None or moment(told) >= moment(root) else told
 
 
+def _why_it_ended(root: Line, lines: Sequence[Line]) -> Line:
+    """A process that was ended says not why: what was said of the machine before it explains it."""
+    if root.signature not in _ENDED:
+        return root
+    why = _earliest(lines, lambda line: line.signature in _OF_MACHINE)
+    return root if why is None or moment(why) >= moment(root) else why
+
+
 def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
     """A host that fails for good has often said so before, in words that alone would prove little."""
     if root.fault_class is not FaultClass.HOST_HARDWARE or root.role is not LineRole.CAUSE:
@@ -138,6 +161,15 @@ def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
     node = root.evidence.node
     sign = _earliest(lines, lambda line: line.signature in _LEADING_UP and line.evidence.node == node)
     return root if sign is None or moment(sign) >= moment(root) else sign
+
+
+def _met_before_it_stopped(root: Line, lines: Sequence[Line]) -> Line:
+    """A GPU that stops after it met an exception of a kernel stops for that."""
+    if root.signature != _STOPPED_ON_GPU:
+        return root
+    device = _device(root)
+    met = _earliest(lines, lambda line: line.signature == _MET_ON_GPU and _device(line) == device)
+    return root if met is None or moment(met) >= moment(root) else met
 
 
 def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
@@ -156,6 +188,11 @@ def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
 
 def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | None:
     return min((line for line in lines if wanted(line)), key=moment, default=None)
+
+
+def _device(line: Line) -> str | None:
+    found = _DEVICE.search(line.evidence.text)
+    return None if found is None else found["device"]
 
 
 def _is_of_some_group(line: Line) -> bool:

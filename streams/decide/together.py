@@ -17,6 +17,8 @@ VICTIMS = 3
 _OF_PROCESS = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): \d+, .{0,20}?pid='?(?P<pid>\d+)")
 _WAITING = {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG}
 _BLOCKED = {"hung-task"}
+_OF_DRIVER = "xid-"
+_SLOW = {"slow-rank", "straggler-report"}
 
 
 def _is_patience_only(lines: Sequence[Line]) -> bool:
@@ -62,9 +64,23 @@ def outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
     return said(silent, FaultClass.STORAGE_IO, Scope.UNKNOWN, Remedy.RESTART, 0.7, text)
 
 
+def blocked_in_driver(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """Processes that stay blocked in the kernel after the GPU's driver cleaned up wait for the driver, and for ever."""
+    if root.signature not in _BLOCKED:
+        return None
+    told = [line for line in lines if line.signature.startswith(_OF_DRIVER) and moment(line) < moment(root)]
+    first = min((line for line in told if line.evidence.node == root.evidence.node), key=moment, default=None)
+    if first is None:
+        return None
+    node = first.evidence.node
+    text = f"{what(first)}; then {what(root)}"
+    nodes = (node,) if node is not None else ()
+    return said(first, FaultClass.GPU_HARDWARE, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, nodes)
+
+
 def slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
     """A rank that is slow is a reason to leave its node where it is known which one that is."""
-    if root.signature != "slow-rank":
+    if root.signature not in _SLOW:
         return None
     node = None if root.blamed_rank is None else host_of(scene.places.ranks.get(root.blamed_rank), scene.nodes)
     if node is None:

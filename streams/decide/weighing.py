@@ -13,7 +13,7 @@ from streams.decide.blame import host_of, silent_node, voices_against
 from streams.decide.cause import Cause, Earlier, Scene, said, what
 from streams.decide.roots import BETWEEN_RANKS, CERTAIN, ENDED_BY_SCHEDULER, TIER, moment, rank, root_line
 from streams.decide.state import Line
-from streams.decide.together import outwaited, slow_rank, whole_site, worn
+from streams.decide.together import blocked_in_driver, outwaited, slow_rank, whole_site, worn
 
 __all__ = ["HANG_SILENCE_MS", "Cause", "Earlier", "Scene", "moment", "root_line", "weigh"]
 
@@ -36,6 +36,8 @@ _SAME_EVERYWHERE = {"python-import", "missing-library", "command-not-found"}
 # What a program or its settings do wrong wherever they run.
 _OF_THE_PROGRAM = {"duplicate-gpu", "nccl-setup"}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
+# What the driver tells of a program's kernels, as a rule.
+_ON_GPU = "xid-application"
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
 
 
@@ -46,6 +48,7 @@ def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
         return said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
     for rule in (
         outwaited,
+        blocked_in_driver,
         _handed_over,
         _hung_until_the_limit,
         _again_and_again,
@@ -118,8 +121,8 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
 
 
 def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
-    """A GPU fault that may be chance is none where a later line says that the node's GPUs are broken."""
-    if root.fault_class not in _OF_GPU or root.scope is Scope.NODE:
+    """A GPU fault that may be chance, or the program's, is neither where a later line says that GPUs are broken."""
+    if (root.fault_class not in _OF_GPU and root.signature != _ON_GPU) or root.scope is Scope.NODE:
         return None
     later = [line for line in lines if line.fault_class in _OF_GPU and line.role is LineRole.CAUSE]
     proof = min((line for line in later if line.remedy is Remedy.RESTART_EXCLUDING_NODE), key=rank, default=None)
@@ -127,7 +130,8 @@ def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
         return None
     node = _node_of(proof, scene) or _node_of(root, scene)
     text = f"{what(root)}; then {what(proof)}"
-    return said(root, root.fault_class, Scope.NODE, proof.remedy, 0.8, text, (node,) if node is not None else ())
+    fault_class = root.fault_class if root.fault_class in _OF_GPU else proof.fault_class
+    return said(root, fault_class, Scope.NODE, proof.remedy, 0.8, text, (node,) if node is not None else ())
 
 
 def _blamed_by_others(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:

@@ -46,6 +46,20 @@ panic = line("kernel-panic", FaultClass.HOST_HARDWARE, 20, precedence=90, scope=
 rdma = line("nccl-ib-completion", FaultClass.NETWORK_IB, 10, precedence=45, role=EFFECT)
 hung = line("hung-task", FaultClass.STORAGE_IO, 20, precedence=24, role=EFFECT)
 vague = line("python-exception", FaultClass.USER_CODE, 30, precedence=13)
+cut_off = line("said-node", FaultClass.NODE_LOST, 10, precedence=7, role=EFFECT)
+killed = line("worker-killed", FaultClass.HOST_OOM, 20, precedence=26)
+message = line(
+    "process-exit", FaultClass.USER_CODE, 10, precedence=6, role=EFFECT, text="terminate called after throwing x"
+)
+stopped = line(
+    "xid-hardware",
+    FaultClass.GPU_HARDWARE,
+    20,
+    precedence=94,
+    scope=Scope.NODE,
+    remedy=Remedy.RESTART_EXCLUDING_NODE,
+    text="NVRM: Xid (PCI:0000:db:00): 109",
+)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +81,13 @@ vague = line("python-exception", FaultClass.USER_CODE, 30, precedence=13)
         ([kernel, closed(20, "node1", "node2")], 0),
         ([lost, preempted(20)], 1),
         ([waiting(10), exited(20)], 1),
+        ([cut_off, killed], 0),
+        ([cut_off, vague], 0),
+        ([cut_off, python], 1),
+        ([message, closed(20, "node1", "node2")], 1),
+        ([fault(10, 1), stopped], 0),
+        ([fault(10, 1, "0000:cb:00"), stopped], 1),
+        ([fault(30, 1), stopped], 1),
     ],
 )
 def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: int) -> None:
@@ -124,3 +145,17 @@ def test_where_many_nodes_are_lost_at_once_none_is_to_blame() -> None:
     many = line("many-nodes-down", FaultClass.NODE_LOST, 20, precedence=78, scope=Scope.CLUSTER)
     cause = weigh([one, many], HERE)
     assert (cause.scope, cause.remedy, cause.nodes) == (Scope.CLUSTER, Remedy.RESTART, ())
+
+
+def test_a_gpu_that_stops_after_a_kernel_s_exception_is_left_out_and_the_exception_is_named() -> None:
+    cause = weigh([fault(10, 1), stopped], HERE)
+    assert (cause.root, cause.fault_class) == (fault(10, 1), FaultClass.GPU_HARDWARE)
+    assert (cause.scope, cause.remedy) == (Scope.NODE, Remedy.RESTART_EXCLUDING_NODE)
+
+
+def test_processes_that_are_blocked_after_the_driver_cleaned_up_wait_for_the_driver() -> None:
+    cleanup = line("xid-cleanup", FaultClass.GPU_HARDWARE, 10, precedence=15, role=EFFECT)
+    cause = weigh([cleanup, hung], HERE)
+    assert (cause.root, cause.fault_class, cause.scope) == (cleanup, FaultClass.GPU_HARDWARE, Scope.NODE)
+    later = line("xid-cleanup", FaultClass.GPU_HARDWARE, 30, precedence=15, role=EFFECT)
+    assert weigh([hung, later], HERE).fault_class is FaultClass.STORAGE_IO
