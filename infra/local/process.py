@@ -18,6 +18,7 @@ from pathlib import Path
 
 POLL_SECONDS = 0.02
 EXEC_SECONDS = 5.0
+NO_ARGUMENTS = ("",)
 
 
 @cache
@@ -41,8 +42,10 @@ class Process:
             return False
         if stat.state == "Z":
             return False
-        # endswith, as a launcher such as setpriv (or an interpreter) may stand before the arguments
-        return _command_line(self.pid)[-len(self.argv) :] == self.argv
+        # the end of it, as a launcher such as setpriv (or an interpreter) may stand before the arguments; while a
+        # launcher replaces itself /proc shows none at all
+        shown = _command_line(self.pid)
+        return shown == NO_ARGUMENTS or shown[-len(self.argv) :] == self.argv
 
     def send(self, number: int) -> None:
         """Does nothing if the process is gone."""

@@ -54,6 +54,20 @@ def own_process(supervisor: Supervisor, tmp_path: Path) -> Process:
     return process
 
 
+def test_a_program_whose_launcher_gives_way_to_it_is_alive_all_the_while(tmp_path: Path) -> None:
+    script = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"
+    launcher = (sys.executable, "-c", script, *(sys.executable, "-c", script) * 20)
+    process = spawn(SLEEPER, env={}, log=tmp_path / "log", launcher=launcher, record=tmp_path / "record")
+    try:
+        looks = 0
+        while not (tmp_path / "log").read_text():
+            assert process.alive()
+            looks += 1
+        assert looks > 100
+    finally:
+        process.kill()
+
+
 def test_a_killed_child_is_started_again_and_the_others_left_alone(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.start([Child("one", SLEEPER), Child("two", SLEEPER)], print)
     one, two = running(supervisor, "one"), running(supervisor, "two")
