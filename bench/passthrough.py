@@ -11,8 +11,8 @@ from bench.history import Step
 from schemas.topics import JOURNAL, PARTITIONER, Cleanup, Topic
 from streams.records import Outgoing
 from streams.run.decide import OUTPUTS
-from streams.run.quix import COMMIT_LATE_S, BytesSerializer, PlainApplication, Serializer
-from streams.run.shell import LINGER_MS, POLL_S
+from streams.run.quix import COMMIT_LATE_S, POLL_S, BytesSerializer, PlainApplication, Serializer
+from streams.run.shell import LINGER_MS
 from streams.run.worker import Store
 
 GROUP = "bench-passthrough"

@@ -33,6 +33,8 @@ __all__ = [
     "message_context",
 ]
 
+POLL_S, IDLE_POLL_S = 0.02, 0.2
+"""How long to wait for a record: while something is to be committed, and while nothing is."""
 COMMIT_SOON_S = 0.1
 COMMIT_LATE_S = 1.0
 BEHIND_MS = 1_000
@@ -69,7 +71,9 @@ class Application(PlainApplication):
 
     def __init__(self, before_commit: Callable[[], None], **settings: Any) -> None:
         """`before_commit` is called before every commit that has something to commit."""
-        super().__init__(commit_interval=COMMIT_LATE_S, **settings)
+        super().__init__(commit_interval=COMMIT_LATE_S, consumer_poll_timeout=POLL_S, **settings)
+        self._when_open = self._config
+        self._when_idle = self._config.model_copy(update={"consumer_poll_timeout": IDLE_POLL_S})
         given = self._processing_context
         self._processing_context = _Context(
             **{field.name: getattr(given, field.name) for field in fields(given) if field.init}
@@ -81,6 +85,7 @@ class Application(PlainApplication):
     def _process_message(self, dataframe_composed: Any) -> None:
         checkpoint = self._processing_context.checkpoint
         before = checkpoint._total_offsets_processed
+        self._config = self._when_idle if checkpoint.empty() else self._when_open
         super()._process_message(dataframe_composed)  # type: ignore[no-untyped-call]
         checkpoint = self._processing_context.checkpoint
         if checkpoint.empty():

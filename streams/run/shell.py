@@ -29,7 +29,6 @@ from streams.run.quix import Application, assigned, message_context
 from streams.run.slots import Crew
 from streams.run.stateful import StatefulWorker, Store
 
-POLL_S = 0.02
 LINGER_MS = 50
 """A commit sends what lingers, so this delays nothing; without it librdkafka's thread is woken for every record."""
 TRANSACTION_TIMEOUT_MS = 5_000
@@ -123,7 +122,6 @@ def _application(settings: Settings, crew: Crew, slot: int, before_commit: Calla
         consumer_group=crew.group,
         auto_offset_reset="earliest",
         processing_guarantee="exactly-once",
-        consumer_poll_timeout=POLL_S,
         auto_create_topics=False,
         auto_recover_from_source_offset_out_of_range=False,
         state_dir=settings.data / "state" / f"{crew.process}-{slot}",
