@@ -11,7 +11,7 @@ from gateway.why import explain
 from schemas.decisions import AdviceWithheld, AnomalyDetected, Decision
 from schemas.facts import CommandGiven, Fact
 from schemas.identity import Position
-from schemas.policy import DEFAULT_POLICY
+from schemas.policy import DEFAULT_POLICY, LOGIC
 from schemas.vocabulary import (
     AnomalyKind,
     AttemptState,
@@ -59,7 +59,7 @@ def test_the_cause_shows_its_lines_the_decisive_one_first() -> None:
 
 def test_the_decision_names_its_policy_and_rules() -> None:
     text = said(gpu_xid_failure(), "decided")
-    assert f"The policy was {DEFAULT_POLICY.digest()}, the rules version 1." in text
+    assert f"The policy was {DEFAULT_POLICY.digest()}, the rules version {LOGIC}." in text
     assert "restart it without node2" in text
 
 
