@@ -55,7 +55,7 @@ LINGER_MS = 120_000
 POSITION_MS, POSITIONS_A_SECOND = 1_000, 100
 # The wait between two turns is so many times what a turn took of the CPU, within this bound, which is less than news of
 # jobs stay fresh: many files are looked at less often, rather than taking the machine from those who share it.
-WAIT_TIMES, MOST_WAIT_S = 9, 0.7
+WAIT_TIMES, MOST_WAIT_S = 9, 0.9
 FLUSH_S = 2.0
 STOP_FLUSH_S = 10.0
 BEAT_S = 30.0
