@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,11 +39,11 @@ def list_all(ctx: typer.Context) -> None:
         )
 
 
-def _loaded(folders: tuple[Path, ...], load: Callable[[tuple[Path, ...]], Packs] | None = None) -> Packs:
+def _loaded(folders: tuple[Path, ...]) -> Packs:
     from streams.watch.packs import BadPack, load_packs
 
     try:
-        return (load or load_packs)(folders)
+        return load_packs(folders)
     except BadPack as error:
         fail(str(error))
 
@@ -134,16 +133,14 @@ def explain(
     ctx: typer.Context, signature_id: Annotated[str, typer.Argument(metavar="ID", help="As `list` shows it.")]
 ) -> None:
     """Say what a signature means, what it advises, and by which lines it is known."""
-    from streams.diagnose.matching import CONCLUDED, general_packs
+    from streams.diagnose.matching import CONCLUDED, GENERAL
 
     if signature_id in CONCLUDED:
         typer.echo(
             f"{signature_id}: {CONCLUDED[signature_id]}\nno pattern: `recovery diagnose` concludes it from many lines"
         )
         return
-    folders = settings_of(ctx).watch.packs
-    watched = {signature.id for signature in _loaded(folders).signatures}
-    signatures = _loaded(folders, general_packs).signatures
+    signatures = _loaded((GENERAL, *settings_of(ctx).watch.packs)).signatures
     one = next((signature for signature in signatures if signature.id == signature_id), None)
     if one is None:
         near = [signature.id for signature in signatures if signature_id in signature.id]
@@ -152,7 +149,7 @@ def explain(
     typer.echo(f"{one.id}: {one.detail}")
     typer.echo(f"fault class {one.fault_class.value}, scope {one.scope.value}, advises {one.remedy.value}")
     typer.echo(f"as a {one.role.value} of weight {one.precedence}; from {one.source}")
-    if one.id not in watched:
+    if one.place.startswith(f"{GENERAL}/"):
         typer.echo("only `recovery diagnose` judges by it: general words, where no pattern knows better")
     typer.echo(f"{one.place}\n\npattern      {one.pattern.text}")
     for name, pattern in (

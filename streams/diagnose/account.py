@@ -22,6 +22,7 @@ from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
+from streams.sources.files import Lines
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
@@ -114,16 +115,15 @@ class Account:
         self._read += len(piece.data)
         if self.last_step is None:
             self.ends.take(piece)
-        line_no, counted = piece.line_no, 0
+        lines = Lines(piece.data, piece.line_no)
         last_step: Found | None = None
         waited_at: int | None = None
         every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS)
         for found in every:
-            line_no, counted = line_no + piece.data.count(b"\n", counted, found.start), found.start
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
-            self._note(found, piece.offset + found.start, line_no, silent_ms)
+            self._note(found, piece.offset + found.start, lines.before(found.start), silent_ms)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self.course.take(piece, every, self._stamp)

@@ -19,15 +19,14 @@ CONCLUDED = {
 """What is told like a signature and is none: it follows from many steps."""
 
 
-def general_packs(folders: tuple[Path, ...] = ()) -> Packs:
-    """Load the shipped packs, the general words and formats, and those of a site. Raises BadPack."""
-    return load_packs((Path(str(files("streams.diagnose"))) / "packs", *folders))
+GENERAL = Path(str(files("streams.diagnose"))) / "packs"
+"""The folder of general words and formats, which only diagnose knows."""
 
 
 @cache
 def general_matcher(folders: tuple[Path, ...] = ()) -> Matcher:
-    """The matcher of all of those. Raises BadPack."""
-    return load_matcher(general_packs(folders))
+    """Load the shipped packs, the general ones, and those of a site. Raises BadPack."""
+    return load_matcher(load_packs((GENERAL, *folders)))
 
 
 @cache

@@ -18,7 +18,6 @@ warnings.filterwarnings("ignore", category=AuthlibDeprecationWarning)
 
 from quixstreams import Application as PlainApplication  # noqa: E402 - after the filter
 from quixstreams import message_context  # noqa: E402
-from quixstreams.models import Topic as QuixTopic  # noqa: E402
 from quixstreams.models.serializers.base import Serializer  # noqa: E402
 from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa: E402
 from quixstreams.processing import ProcessingContext  # noqa: E402
@@ -27,7 +26,6 @@ __all__ = [
     "Application",
     "BytesSerializer",
     "PlainApplication",
-    "QuixTopic",
     "Serializer",
     "assigned",
     "message_context",
