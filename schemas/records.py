@@ -11,9 +11,8 @@ import types
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from functools import cache
-from operator import attrgetter
-from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from functools import cache, cached_property
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from schemas.frozen import build
 
@@ -123,25 +122,23 @@ def _outgoing(cls: type, *, named: bool, only: Collection[str] | None = None) ->
     names = [field.name for field in fields(cls) if only is None or field.name in only]
     converters = [(name, _outward(_unwrap(hints[name])[0], named=named)) for name in names]
     nested = [(name, convert) for name, convert in converters if convert is not None]
-    read = (
-        cast(Callable[[Any], tuple[Any, ...]], attrgetter(*names))
-        if len(names) > 1
-        else lambda e: (getattr(e, names[0]),)
-    )
+    # What a class keeps beside its fields must not be shown; fastavro takes what the schema names, and leaves the rest.
+    copied = named or not any(isinstance(value, cached_property) for value in vars(cls).values())
 
-    def document(event: Any) -> dict[str, Any]:
-        record = dict(zip(names, read(event), strict=True))
+    def copy(event: Any) -> dict[str, Any]:
+        record: dict[str, Any] = event.__dict__.copy()
         for name, outward in nested:
             record[name] = outward(record[name])
         return record
 
-    def avro(event: Any) -> dict[str, Any]:
-        record: dict[str, Any] = event.__dict__.copy()  # fastavro takes what the schema names, and leaves the rest
+    def pick(event: Any) -> dict[str, Any]:
+        held = event.__dict__
+        record = {name: held[name] for name in names}
         for name, outward in nested:
             record[name] = outward(record[name])
         return record
 
-    return avro if named else document
+    return copy if copied else pick
 
 
 def _optional(inner: Convert) -> Convert:

@@ -73,15 +73,16 @@ def verify(
 ) -> Report:
     """Verify all that the attempt decider concluded. It stops at the first difference."""
     rules = Rules(lambda state, fact, recorded_ms: conclude(state, fact, recorded_ms, policies), park, gapless=True)
-    return _verify(history, codec, rules, progress)
+    return verify_by(rules, history, codec, progress)
 
 
 def verify_nodes(history: History, codec: Codec, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Verify all that the node decider concluded. It stops at the first difference."""
-    return _verify(history, codec, Rules(decide_node, park_node, gapless=False), progress)
+    return verify_by(Rules(decide_node, park_node, gapless=False), history, codec, progress)
 
 
-def _verify(history: History, codec: Codec, rules: Rules, progress: Callable[[int], None]) -> Report:
+def verify_by(rules: Rules, history: History, codec: Codec, progress: Callable[[int], None] = lambda _: None) -> Report:
+    """Verify what deciders of these rules concluded. It stops at the first difference."""
     report = Report()
     with _few_collections():
         for partition in range(history.partitions()):
