@@ -17,24 +17,23 @@ _TEN_SECONDS = re.compile(rb"\d\d:\d\d:\d")
 PIECES = 6
 """How many pieces an interval has at least."""
 
-
+Hit = tuple[int, int, int]
+"""What hyperscan found: where the match ends, where its line ends, and the pattern."""
 Candidate = tuple[int, int, int, tuple[int, ...]]
 """A line with matches: where it starts and ends, where its first match ends, and the patterns, in that order."""
 
 
-def candidates(text: bytes, hits: Sequence[tuple[int, int]]) -> Iterator[Candidate]:
-    """Group hits (where the match ends, which pattern; ascending) by line."""
+def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
+    """Group hits, ascending, by line."""
     position, count = 0, len(hits)
     while position < count:
-        to = hits[position][0]
-        start = text.rfind(b"\n", 0, to - 1) + 1
-        end = text.find(b"\n", to - 1)
-        end = len(text) if end < 0 else end
+        to, end, number = hits[position]
         first = position
         position += 1
-        while position < count and hits[position][0] <= end + 1:
+        while position < count and hits[position][1] == end:
             position += 1
-        yield start, end, to, tuple([number for _, number in hits[first:position]])
+        patterns = (number,) if position == first + 1 else tuple([number for _, _, number in hits[first:position]])
+        yield text.rfind(b"\n", 0, to - 1) + 1, end, to, patterns
 
 
 def thinned(text: bytes, found: Iterable[Candidate], steps: frozenset[int], interval_ms: int) -> Iterator[Candidate]:

@@ -17,7 +17,7 @@ from typing import Any
 from hyperscan import ScanTerminated
 
 from schemas.vocabulary import FaultClass, Phase
-from streams.watch.candidates import Candidate, candidates, thinned
+from streams.watch.candidates import Candidate, Hit, candidates, thinned
 from streams.watch.packs import BadPack, Packs, PhaseSign, Signature
 from streams.watch.patterns import BadPattern, Captured, Pattern, database, together
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
@@ -119,14 +119,14 @@ class Matcher:
 
     def _candidates(self, text: bytes, step_interval_ms: int) -> Iterator[Candidate]:
         """The lines in which hyperscan found something that must be read."""
-        hits: list[tuple[int, int]] = []
+        hits: list[Hit] = []
         position: int | None = 0
         while position is not None:
             position = self._search(text, position, hits)
         hits.sort()
         return thinned(text, candidates(text, hits), self._steps, step_interval_ms)
 
-    def _search(self, text: bytes, start: int, hits: list[tuple[int, int]]) -> int | None:
+    def _search(self, text: bytes, start: int, hits: list[Hit]) -> int | None:
         """Add what is found from `start` on, once a line for each expression; return where to go on, None at the end.
 
         hyperscan tells every place at which a match may end: a hostile line of a megabyte has a million. Where it tells
@@ -140,8 +140,8 @@ class Matcher:
             to += start
             if to > told[number] + 1:
                 end = text.find(b"\n", to - 1)
-                told[number] = len(text) if end < 0 else end
-                hits.append((to, number))
+                told[number] = end = end if end >= 0 else len(text)
+                hits.append((to, end, number))
                 repeated = 0
             else:
                 repeated += 1
