@@ -8,6 +8,7 @@ from schemas.facts import Evidence, NodeFaultReported, ProgressObserved, Signatu
 from schemas.frozen import replace
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Witness
 from streams.decide.nodes import AFTER_END_MS
+from streams.decide.roots import FORERUNNERS
 from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
 
 RootLine = Callable[[Sequence[Line]], Line]
@@ -67,8 +68,8 @@ def is_recorded_only(line: Line) -> bool:
 
 
 def is_worth_hearing(line: Line) -> bool:
-    """Whether what a node says may explain a failure that follows. That storage is waited for does."""
-    return line.remedy not in SILENT or line.fault_class is FaultClass.STORAGE_IO
+    """Whether what a node says may explain a failure that follows; that storage is waited for does."""
+    return line.remedy not in SILENT or line.fault_class is FaultClass.STORAGE_IO or line.signature in FORERUNNERS
 
 
 def is_without_number(lines: tuple[Line, ...], root_line: RootLine) -> bool:

@@ -23,6 +23,12 @@ BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE
 ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
 # Storage does not answer, and its client waits without end: no fault by itself, and why others wait.
 PATIENT = {"storage-waiting"}
+# Nothing by themselves: they are where a failure of such a kind began, if one follows on the node.
+FORERUNNERS = {
+    "pcie-uncorrected": {FaultClass.GPU_HARDWARE, FaultClass.HOST_HARDWARE},
+    "sxid-nonfatal": {FaultClass.NVLINK, FaultClass.GPU_MEMORY_ECC, FaultClass.GPU_HARDWARE},
+}
+QUIET = PATIENT | FORERUNNERS.keys()
 
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
 _SECOND_HAND = {"nccl-told", "nccl-fatal-error"}
@@ -37,7 +43,11 @@ _OF_KERNEL = {
 }
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # That a peer is gone, which is never why.
-_PEER_GONE = {"nccl-remote-error", "nccl-error"}
+_PEER_GONE = {"nccl-remote-error", "nccl-error", "nccl-socket-failed"}
+# Of what an exception says of a peer that is gone, the line that says how.
+_HOW_GONE = {"nccl-socket-failed"}
+# Ranks waited for others that never came, before the scheduler ended them all.
+_STALLED = {"stalled-ranks"}
 # What somebody says of himself in words that no signature knows better.
 _SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
 # What is said of the machine, or by whoever rules over the run: why a process ended, where that itself tells only that.
@@ -60,11 +70,13 @@ _RANKS = re.compile(r"\[rank(?P<rank>\d+)\]:.{0,120}?\[Rank (?P<member>\d+)\]")
 
 def root_line(lines: Sequence[Line]) -> Line:
     """The line that explains the others: a cause before a consequence, the weightier kind, then the earliest."""
-    lines = [line for line in lines if line.signature not in PATIENT] or lines
+    lines = [line for line in lines if line.signature not in QUIET] or lines
     root = min(lines, key=rank)
     for rule in (
         _before_timeouts,
         _at_first_hand,
+        _stalled_before_its_end,
+        _how_a_peer_went,
         _death_before,
         _why_a_peer_is_gone,
         _in_the_kernel,
@@ -114,6 +126,21 @@ def _at_first_hand(root: Line, lines: Sequence[Line]) -> Line:
         return root
     own = [line for line in lines if line.fault_class is root.fault_class and line.signature not in _SECOND_HAND]
     return min(own, key=rank, default=root)
+
+
+def _stalled_before_its_end(root: Line, lines: Sequence[Line]) -> Line:
+    """A run that waits for some of its ranks ends at its time limit, however long that takes."""
+    if root.fault_class is not FaultClass.SCHEDULER_TIMEOUT:
+        return root
+    stalled = _earliest(lines, lambda line: line.signature in _STALLED)
+    return root if stalled is None or moment(stalled) >= moment(root) else stalled
+
+
+def _how_a_peer_went(root: Line, lines: Sequence[Line]) -> Line:
+    """An exception wraps what was met on the connection, and prints it last."""
+    if root.signature not in _PEER_GONE:
+        return root
+    return _earliest(lines, lambda line: line.signature in _HOW_GONE) or root
 
 
 def _death_before(root: Line, lines: Sequence[Line]) -> Line:

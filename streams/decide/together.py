@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.blame import host_of
 from streams.decide.cause import Cause, Scene, said, what
-from streams.decide.roots import PATIENT, moment
+from streams.decide.roots import FORERUNNERS, PATIENT, moment
 from streams.decide.state import Line
 
 VICTIMS = 3
@@ -18,7 +19,31 @@ _OF_PROCESS = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): \d+, .{0,20}?pid='?(
 _WAITING = {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG}
 _BLOCKED = {"hung-task"}
 _OF_DRIVER = "xid-"
+_ALREADY_FATAL = {"sxid-fatal"}
+FORERUN_MS = 10 * 60_000
+"""A sign explains what follows it within this time."""
 _SLOW = {"slow-rank", "straggler-report"}
+
+
+def announced(cause: Cause, lines: Sequence[Line]) -> Cause:
+    """The cause, with its root where it began: a sign of the same node that means nothing by itself."""
+    root = cause.root
+    if root.signature in FORERUNNERS or root.signature in _ALREADY_FATAL:
+        return cause
+
+    def began(line: Line) -> bool:
+        of_kind = cause.fault_class in FORERUNNERS.get(line.signature, ()) and line.evidence.node == root.evidence.node
+        return of_kind and moment(line) < moment(root) and moment(root)[0] - moment(line)[0] <= FORERUN_MS
+
+    sign = min((line for line in lines if began(line)), key=moment, default=None)
+    return cause if sign is None else replace(cause, root=sign, explanation=f"{what(sign)}; then {cause.explanation}")
+
+
+def alone(root: Line, _lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """A sign after which nothing is told but that the job failed."""
+    if root.signature not in FORERUNNERS:
+        return None
+    return said(root, root.fault_class, Scope.UNKNOWN, Remedy.RESTART, 0.4, what(root))
 
 
 def _is_patience_only(lines: Sequence[Line]) -> bool:

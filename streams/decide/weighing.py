@@ -13,7 +13,7 @@ from streams.decide.blame import host_of, silent_node, voices_against
 from streams.decide.cause import Cause, Earlier, Scene, said, what
 from streams.decide.roots import BETWEEN_RANKS, CERTAIN, ENDED_BY_SCHEDULER, TIER, moment, rank, root_line
 from streams.decide.state import Line
-from streams.decide.together import blocked_in_driver, outwaited, slow_rank, whole_site, worn
+from streams.decide.together import alone, announced, blocked_in_driver, outwaited, slow_rank, whole_site, worn
 
 __all__ = ["HANG_SILENCE_MS", "Cause", "Earlier", "Scene", "moment", "root_line", "weigh"]
 
@@ -39,19 +39,27 @@ _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK
 # What the driver tells of a program's kernels, as a rule.
 _ON_GPU = "xid-application"
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
+# By which a program gives up on numbers that are none.
+_GAVE_UP = {"loss-scale-minimum"}
 
 
 def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     """Return the cause that explains the lines, of which there is at least one."""
+    return announced(_weigh(lines, scene), lines)
+
+
+def _weigh(lines: Sequence[Line], scene: Scene) -> Cause:
     root = root_line(lines)
     if scene.finished and root.precedence < CERTAIN:
         return said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.8, "printed after a normal end")
     for rule in (
+        alone,
         outwaited,
         blocked_in_driver,
         _handed_over,
         _hung_until_the_limit,
         _again_and_again,
+        _given_up,
         _on_one_node_only,
         slow_rank,
         worn,
@@ -104,6 +112,17 @@ def _again_and_again(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause 
     where = f" at step {scene.step}" if scene.step is not None else ""
     text = f"{what(root)}, for the {len(same) + 1}. time{where}: a restart ends in the same place"
     return said(root, root.fault_class, Scope.JOB, Remedy.TERMINATE_NO_RETRY, 0.8, text)
+
+
+def _given_up(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """Numbers that stay none until the program itself says that nothing helps: the next run would end there, too."""
+    if root.fault_class is not FaultClass.NUMERIC_NAN:
+        return None
+    last = next((line for line in lines if line.signature in _GAVE_UP and line is not root), None)
+    if last is None:
+        return None
+    text = f"{what(root)}; then {what(last)}"
+    return said(root, root.fault_class, Scope.JOB, last.remedy, 0.8, text)
 
 
 def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:

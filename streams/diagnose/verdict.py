@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.roots import FORERUNNERS
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import Account, Sighting
@@ -90,7 +91,7 @@ def _named(hosts: Mapping[str, str]) -> str:
 
 def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     accounts, steps, outlived = files.accounts, _steps(files), files.outlived
-    if not sightings:
+    if all(one.line.signature in FORERUNNERS for one in sightings):
         return _without_lines(files, steps, outlived)
     if files.ended_well and all(files.is_beside(one) for one in sightings):
         return _beside_the_run(sightings, steps, len(accounts), outlived)

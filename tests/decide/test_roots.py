@@ -8,8 +8,9 @@ from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.blame import places_of
 from streams.decide.roots import root_line
 from streams.decide.state import Line
+from streams.decide.together import FORERUN_MS
 from streams.decide.weighing import Scene, weigh
-from tests.decide.test_weighing import HERE, NODES, closed, line, timeout
+from tests.decide.test_weighing import HERE, NODES, closed, ended, line, timeout, xid
 
 EFFECT = LineRole.CONSEQUENCE
 XID31 = "kernel: NVRM: Xid (PCI:0000:db:00): 31, pid={pid}, Ch 00000008, intr 00000000. MMU Fault"
@@ -60,11 +61,24 @@ stopped = line(
     remedy=Remedy.RESTART_EXCLUDING_NODE,
     text="NVRM: Xid (PCI:0000:db:00): 109",
 )
+stalled = line("stalled-ranks", FaultClass.HANG_NO_LOG, 10, precedence=32)
+torn = line("nccl-socket-failed", FaultClass.NETWORK_IB, 20, precedence=28, role=EFFECT)
+
+
+def bus(at_ms: int, node: str | None = "node2") -> Line:
+    remedy = Remedy.WAIT
+    kind = FaultClass.HOST_HARDWARE
+    return line("pcie-uncorrected", kind, at_ms, precedence=3, remedy=remedy, role=EFFECT, node=node)
 
 
 @pytest.mark.parametrize(
     ("lines", "root"),
     [
+        ([stalled, ended(20)], 0),
+        ([ended(5), stalled], 0),
+        ([closed(10, "node1", "node2"), torn], 1),
+        ([timeout(10, 5, 3), torn], 0),
+        ([bus(10), exited(20)], 1),
         ([told(10), timeout(20, 5, 3)], 1),
         ([told(10), told(20)], 0),
         ([exited(10), timeout(20, 5, 3)], 0),
@@ -159,3 +173,38 @@ def test_processes_that_are_blocked_after_the_driver_cleaned_up_wait_for_the_dri
     assert (cause.root, cause.fault_class, cause.scope) == (cleanup, FaultClass.GPU_HARDWARE, Scope.NODE)
     later = line("xid-cleanup", FaultClass.GPU_HARDWARE, 30, precedence=15, role=EFFECT)
     assert weigh([hung, later], HERE).fault_class is FaultClass.STORAGE_IO
+
+
+def test_a_sign_that_means_nothing_by_itself_is_where_a_failure_of_its_node_began() -> None:
+    cause = weigh([bus(10), xid(20)], HERE)
+    assert (cause.root, cause.fault_class, cause.nodes) == (bus(10), FaultClass.GPU_HARDWARE, ("node2",))
+    assert cause.remedy is Remedy.RESTART_EXCLUDING_NODE
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [xid(10), bus(20)],
+        [bus(10, "node1"), xid(20)],
+        [bus(10), xid(20 + FORERUN_MS)],
+        [bus(10), timeout(20, 5, 3)],
+    ],
+    ids=["later", "elsewhere", "long-ago", "another-kind"],
+)
+def test_it_explains_nothing_else(lines: list[Line]) -> None:
+    alone = [one for one in lines if one.signature != "pcie-uncorrected"]
+    assert weigh(lines, HERE) == weigh(alone, HERE)
+
+
+def test_a_job_that_failed_after_nothing_but_a_sign_is_tried_again() -> None:
+    cause = weigh([bus(10)], HERE)
+    assert (cause.fault_class, cause.remedy, cause.nodes) == (FaultClass.HOST_HARDWARE, Remedy.RESTART, ())
+
+
+def test_numbers_that_are_none_until_the_program_gives_up_end_the_run() -> None:
+    nan = line("nan-steps", FaultClass.NUMERIC_NAN, 10, precedence=61, scope=Scope.JOB)
+    stop = Remedy.TERMINATE_NO_RETRY
+    gave_up = line("loss-scale-minimum", FaultClass.NUMERIC_NAN, 20, precedence=75, scope=Scope.JOB, remedy=stop)
+    cause = weigh([nan, gave_up], HERE)
+    assert (cause.root, cause.remedy) == (nan, stop)
+    assert weigh([nan], HERE).remedy is Remedy.RESTART
