@@ -17,7 +17,7 @@ from schemas.vocabulary import FaultClass, Phase, Remedy
 from streams.decide.roots import CERTAIN, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
-from streams.diagnose.course import UNKNOWN, Course
+from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
@@ -118,7 +118,7 @@ class Account:
         lines = Lines(piece.data, piece.line_no)
         last_step: Found | None = None
         waited_at: int | None = None
-        every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS)
+        every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS, len(piece.data) // READ_OF_A_PIECE)
         for found in every:
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)

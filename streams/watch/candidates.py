@@ -1,8 +1,8 @@
 """The lines of a block in which hyperscan found something, and which of them are worth reading.
 
-A chatty program prints many steps an interval, and watch keeps one. So of steps in a row only those are read that tell
-another time than the one before, in pieces of a sixth of the interval at most; and the last, which tells how far the
-program came.
+A chatty program prints many steps an interval, and watch keeps one. So of steps of a kind with nothing else between
+them only those are read that tell another time than the one before, in pieces of a sixth of the interval at most; and
+the last, which tells how far the program came.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ Candidate = tuple[int, int, int, tuple[int, ...]]
 """A line with matches: where it starts and ends, where its first match ends, and the patterns, in that order."""
 
 
+_Told = tuple[int, bytes, int]
+"""Of the step of a kind that was read last: where it starts, its time, and where in its line that stands."""
+
+
 def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
     """Group hits, ascending, by line."""
     position, count = 0, len(hits)
@@ -36,34 +40,42 @@ def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
         yield text.rfind(b"\n", 0, to - 1) + 1, end, to, patterns
 
 
-def thinned(text: bytes, found: Iterable[Candidate], steps: frozenset[int], interval_ms: int) -> Iterator[Candidate]:
+def thinned(
+    text: bytes, found: Iterable[Candidate], steps: frozenset[int], interval_ms: int, stride: int = 0
+) -> Iterator[Candidate]:
     """Leave out steps that are closer to the one before than anybody needs who keeps one an interval.
 
-    `steps`: the patterns of steps; a line that matches any other as well is read.
+    `steps`: the patterns of steps; a line that matches any other as well is read. `stride`: so many bytes after a step
+    no other of its kind is read, whatever its time.
     """
     clock = _TEN_SECONDS if interval_ms >= PIECES * 10_000 else _SECOND if interval_ms >= PIECES * 1_000 else None
     if clock is None:
         yield from found
         return
-    told: tuple[int, ...] | None = None  # the patterns of the step before, and when it was printed
-    time, at, length = b"", 0, 0
-    passed: Candidate | None = None
+    told: dict[tuple[int, ...], _Told] = {}
+    passed: dict[tuple[int, ...], Candidate] = {}
     for one in found:
         start, end, _to, patterns = one
-        same = patterns == told
-        if same and text[start + at : start + at + length] == time and length:
-            passed = one
+        before = told.get(patterns)
+        if before is not None and (start < before[0] + stride or _is_of_same_time(text, start, before)):
+            passed[patterns] = one
             continue
-        is_step = same or steps.issuperset(patterns)
-        match = clock.search(text, start, min(end, start + PREFIX_BYTES)) if is_step else None
-        now = b"" if match is None else match[0]
-        if same and now == time:
-            passed = one
-            continue
-        if passed is not None and not is_step:
-            yield passed
-        passed, told, time = None, patterns if is_step else None, now
-        at, length = (0, 0) if match is None else (match.start() - start, len(now))
+        if before is not None or steps.issuperset(patterns):
+            match = clock.search(text, start, min(end, start + PREFIX_BYTES))
+            now = (start, b"", 0) if match is None else (start, match[0], match.start() - start)
+            if before is not None and now[1] == before[1]:
+                passed[patterns] = one
+                continue
+            told[patterns] = now
+            passed.pop(patterns, None)
+        else:
+            told.clear()
+        yield from sorted(passed.values())
+        passed.clear()
         yield one
-    if passed is not None:
-        yield passed
+    yield from sorted(passed.values())
+
+
+def _is_of_same_time(text: bytes, start: int, told: _Told) -> bool:
+    _, time, at = told
+    return time != b"" and text.startswith(time, start + at)

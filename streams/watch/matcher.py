@@ -95,18 +95,19 @@ class Matcher:
         self._database, self._meant = _database(patterns)
         self._steps = frozenset(n for n, meant in enumerate(self._meant) if steps.issuperset(meant))
 
-    def scan(self, block: bytes, before: bytes = b"", step_interval_ms: int = 0) -> list[Found]:
+    def scan(self, block: bytes, before: bytes = b"", step_interval_ms: int = 0, step_stride: int = 0) -> list[Found]:
         """Return the lines of a block that say something, in their order.
 
         `before`: the last lines of the block before it, which some signatures need to see. `step_interval_ms`: one step
-        in this time is enough; of steps in a row that are closer the ones between may be left out.
+        in this time is enough, and with `step_stride` one in so many bytes; of steps in a row that are closer the ones
+        between may be left out.
         """
         text = block.replace(b"\r", b"\n") if b"\r" in block else block
         removed: list[tuple[int, int]] = []
         if b"\x1b" in text:
             text, removed = _without_colours(text)
         found = []
-        for start, end, to, patterns in self._candidates(text, step_interval_ms):
+        for start, end, to, patterns in self._candidates(text, step_interval_ms, step_stride):
             low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
             line = text[low : min(end, low + LINE_BYTES)]
             around = Surroundings(before, text, start, line)
@@ -117,14 +118,14 @@ class Matcher:
                 found.append(one)
         return found
 
-    def _candidates(self, text: bytes, step_interval_ms: int) -> Iterator[Candidate]:
+    def _candidates(self, text: bytes, step_interval_ms: int, step_stride: int) -> Iterator[Candidate]:
         """The lines in which hyperscan found something that must be read."""
         hits: list[Hit] = []
         position: int | None = 0
         while position is not None:
             position = self._search(text, position, hits)
         hits.sort()
-        return thinned(text, candidates(text, hits), self._steps, step_interval_ms)
+        return thinned(text, candidates(text, hits), self._steps, step_interval_ms, step_stride)
 
     def _search(self, text: bytes, start: int, hits: list[Hit]) -> int | None:
         """Add what is found from `start` on, once a line for each expression; return where to go on, None at the end.

@@ -96,7 +96,9 @@ def _heaviest(atoms: Sequence[Piece | None]) -> Piece:
 
     Pieces with words of any healthy line are left out, where others say enough.
     """
-    pieces = list(_pieces(atoms))
+    # At an edge, or beside a gap, what needs no character finds no line that the others do not.
+    every = list(_pieces(atoms))
+    pieces = [one for one in every if one[1]] or every
     telling = [one for one in pieces if one[1] >= LEAST_TELLING and _tells(one[0])] or pieces
     best = max(telling, key=lambda piece: piece[1])
     if best[1] >= LEAST_WEIGHT or len(telling) == 1:

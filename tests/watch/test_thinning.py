@@ -46,3 +46,11 @@ def test_a_step_that_says_something_else_as_well_is_never_passed_over() -> None:
     lines = [STEP.format(time="00:10", step=step) for step in range(6)]
     lines[3] += " CUDA error: uncorrectable ECC error encountered"
     assert steps(lines, 60_000) == [0, 2, 3, 4, 5]
+
+
+def test_steps_of_two_kinds_that_take_turns_are_both_thinned_and_stay_in_order() -> None:
+    lines = []
+    for second in range(24):
+        lines.append(STEP.format(time=f"00:{second:02}", step=second))
+        lines.append(f"[2026-08-01 10:00:{second:02},000] [INFO] [Rank 0] step={second}, skipped=0, lr=[9.65e-06]")
+    assert steps(lines, 60_000) == [0, 0, 9, 10, 10, 19, 20, 20, 23, 23]
