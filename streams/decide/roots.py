@@ -43,9 +43,9 @@ _OF_KERNEL = {
 }
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # That a peer is gone, which is never why.
-_PEER_GONE = {"nccl-remote-error", "nccl-error", "nccl-socket-failed"}
+_PEER_GONE = {"nccl-remote-error", "nccl-error", "nccl-socket-failed", "nccl-peer-closed"}
 # Of what an exception says of a peer that is gone, the line that says how.
-_HOW_GONE = {"nccl-socket-failed"}
+_HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed"}
 # Ranks waited for others that never came, before the scheduler ended them all.
 _STALLED = {"stalled-ranks"}
 # What somebody says of himself in words that no signature knows better.
