@@ -32,6 +32,8 @@ from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 
 MOST_OF_ORIGIN = 8
+SKEW_MS, LATE_MS = 2_000, 1_500_000
+"""A line may be printed late; by less than the one, clocks differ, too, and by more than the other, those of zones."""
 STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
@@ -123,7 +125,7 @@ class Account:
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
-            self._note(found, piece.offset + found.start, lines.before(found.start), silent_ms)
+            self._note(found, stamped, piece.offset + found.start, lines.before(found.start), silent_ms)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self.course.take(piece, every, self._stamp)
@@ -184,7 +186,7 @@ class Account:
         if node not in self.nodes and len(self.nodes) < MOST_NODES:
             self.nodes |= names_of([node])
 
-    def _note(self, found: Found, offset: int, line_no: int, silent_ms: int | None) -> None:
+    def _note(self, found: Found, stamped: int | None, offset: int, line_no: int, silent_ms: int | None) -> None:
         if found.progress is not None:
             self._moved(found.progress, finite=not _is_nan(found.fault) and not is_skipped(found.line))
         if found.saved is not None:
@@ -193,7 +195,7 @@ class Account:
         if found.loaded is not None:
             self._started_over()
         if found.fault is not None:
-            self._failed(found, found.fault, offset, line_no, silent_ms)
+            self._failed(found, found.fault, stamped, offset, line_no, silent_ms)
         if found.phase is Phase.FINISHING:
             self.finished, self.finished_ms = True, self._now_ms
             if _COMPLETED.search(found.line):
@@ -231,7 +233,9 @@ class Account:
         self._before, self.faults, self.finished = self.faults, [], False
         self._kept.clear()
 
-    def _failed(self, found: Found, fault: Fault, offset: int, line_no: int, silent_ms: int | None) -> None:
+    def _failed(
+        self, found: Found, fault: Fault, stamped: int | None, offset: int, line_no: int, silent_ms: int | None
+    ) -> None:
         self._name(found.line)
         origin = origin_among(found.line, self.nodes)
         node = fault.node or origin.node or host_of_line(found.line)
@@ -242,7 +246,9 @@ class Account:
         if self._kept[key] > MOST_OF_ORIGIN or len(self.faults) >= MOST_LINES:
             return
         text = kept_text(found.line, found.at)
-        evidence = Evidence(self.name, offset, line_no, None, self._now_ms, node, origin.rank, text, digest_of(text))
+        late = stamped is not None and SKEW_MS <= self._now_ms - stamped < LATE_MS
+        own_ms = stamped if late else None
+        evidence = Evidence(self.name, offset, line_no, own_ms, self._now_ms, node, origin.rank, text, digest_of(text))
         signature = fault.signature
         line = Line(
             signature.id,

@@ -78,6 +78,15 @@ def test_a_gpu_fault_that_may_be_chance_is_the_node_s_where_its_gpus_are_gone_af
     assert chance in found.root.evidence.text
 
 
+@pytest.mark.parametrize(("first", "second", "root"), [(50, 3, 2), (4, 3, 1)])
+def test_a_line_that_was_printed_late_counts_from_its_own_time_unless_clocks_may_differ(
+    first: int, second: int, root: int, tmp_path: Path
+) -> None:
+    found = said(tmp_path, job=lines(timeout(first), timeout(second)))
+    assert found.root is not None
+    assert found.root.evidence.line_no == root
+
+
 def test_a_fault_that_training_outlived_is_none(tmp_path: Path) -> None:
     found = said(tmp_path, job=lines(step(80), OOM, step(81), step(82)))
     assert (found.remedy, found.root, found.outlived) == (Remedy.IGNORE, None, 1)
