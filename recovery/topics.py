@@ -5,18 +5,19 @@ both are checked at the start of whatever relies on them, not discovered later.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from schemas.topics import CATALOGUE, Topic
 
 TIMEOUT_S = 10.0
 REPLICATION = 3
 _FIXED = ("cleanup.policy", "message.timestamp.type")
+_ADJUSTED = ("segment.bytes", "max.message.bytes")
 
 
 class TopicsError(Exception):
@@ -24,7 +25,7 @@ class TopicsError(Exception):
 
 
 def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[str]:
-    """Create what is missing, check the rest, and return the names of those created.
+    """Create what is missing, check the rest and give it the catalogue's sizes; return the names of those created.
 
     Topics have 3 replicas, or as many as there are brokers. Raises TopicsError.
     """
@@ -42,6 +43,7 @@ def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[s
             _result(future, f"topic {name} could not be created")
         _await_topics(admin, bootstrap, {topic.name for topic in missing})
     check_topics(bootstrap, wanted)
+    _adjust(admin, wanted)
     return [topic.name for topic in missing]
 
 
@@ -53,11 +55,7 @@ def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
     absent = [topic.name for topic in wanted if topic.name not in present]
     if absent:
         raise TopicsError(f"Kafka at {bootstrap} lacks {', '.join(absent)}; run `recovery topics create`")
-    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in wanted]
-    configs = {
-        resource.name: _result(future, f"the configuration of {resource.name} could not be read")
-        for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
-    }
+    configs = _configs(admin, wanted)
     for topic in wanted:
         count = len(present[topic.name].partitions)
         if count != topic.partitions:
@@ -70,6 +68,32 @@ def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
             value = configs[topic.name][key].value
             if value != expected[key]:
                 raise TopicsError(f"{topic.name} has {key}={value}, not {expected[key]}; correct it with kafka-configs")
+
+
+def _adjust(admin: AdminClient, topics: Sequence[Topic]) -> None:
+    """Change what an earlier catalogue gave a topic and may be changed at any time."""
+    configs = _configs(admin, topics)
+    changes = []
+    for topic in topics:
+        wanted = topic.config(replication=REPLICATION)
+        entries = [
+            ConfigEntry(key, wanted[key], incremental_operation=AlterConfigOpType.SET)
+            for key in _ADJUSTED
+            if key in wanted and configs[topic.name][key].value != wanted[key]
+        ]
+        if entries:
+            changes.append(ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=entries))
+    if changes:
+        for resource, future in admin.incremental_alter_configs(changes, request_timeout=TIMEOUT_S).items():
+            _result(future, f"the configuration of {resource.name} could not be changed")
+
+
+def _configs(admin: AdminClient, topics: Sequence[Topic]) -> dict[str, Any]:
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    return {
+        resource.name: _result(future, f"the configuration of {resource.name} could not be read")
+        for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
+    }
 
 
 def _admin(bootstrap: str) -> AdminClient:

@@ -35,6 +35,10 @@ COMPACTED_SEGMENT_BYTES = 4 << 20
 """Whoever starts reads a compacted topic whole, with all that was overwritten in the segment that is being written:
 Kafka compacts only what is behind that one. Its own gigabyte would be minutes of reading."""
 
+FACT_BYTES, DERIVED_BYTES = 1_048_588, 4 << 20
+"""The largest record of a topic that facts come in by, Kafka's own limit, and of one to which deciders write: what they
+say of a record repeats its key up to three times, and a state is larger than any one fact."""
+
 
 class Cleanup(StrEnum):
     KEPT = "kept"
@@ -53,6 +57,7 @@ class Topic:
     about: str
     log_append_time: bool = False
     compression: str = "producer"
+    most_bytes: int = DERIVED_BYTES
 
     def config(self, *, replication: int) -> dict[str, str]:
         """Kafka's topic configuration. `replication` decides min.insync.replicas."""
@@ -60,6 +65,7 @@ class Topic:
             "min.insync.replicas": "2" if replication >= 3 else "1",
             "message.timestamp.type": "LogAppendTime" if self.log_append_time else "CreateTime",
             "compression.type": self.compression,
+            "max.message.bytes": str(self.most_bytes),
         }
         if self.cleanup is Cleanup.KEPT:
             return config | {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -72,7 +78,15 @@ class Topic:
         return config | {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
 
 
-JOURNAL = Topic("recovery.journal", "job", Cleanup.KEPT, 8, "all facts, one order a job", log_append_time=True)
+JOURNAL = Topic(
+    "recovery.journal",
+    "job",
+    Cleanup.KEPT,
+    8,
+    "all facts, one order a job",
+    log_append_time=True,
+    most_bytes=FACT_BYTES,
+)
 ACTIONS = Topic("recovery.actions", "action", Cleanup.COMPACTED, 1, "the scheduler controller's intents and outcomes")
 DECISION_LOG = Topic("recovery.decisions", "job", Cleanup.KEPT, 8, "all that the attempt decider concluded")
 JOBS = Topic("recovery.jobs", "job", Cleanup.COMPACTED, 8, "current view of a job, for watch and the controller")
@@ -83,7 +97,15 @@ REQUESTS = Topic(
 )
 TIMERS = Topic("recovery.timers", "timer", Cleanup.COMPACTED, 8, "pending deadlines")
 FLEET = Topic("recovery.fleet", "cluster", Cleanup.DAYS, 1, "the scheduler controllers' heartbeats")
-NODES = Topic("recovery.nodes", "node", Cleanup.KEPT, 8, "node faults and allocations", log_append_time=True)
+NODES = Topic(
+    "recovery.nodes",
+    "node",
+    Cleanup.KEPT,
+    8,
+    "node faults and allocations",
+    log_append_time=True,
+    most_bytes=FACT_BYTES,
+)
 NODE_DECISIONS = Topic("recovery.node-decisions", "node", Cleanup.KEPT, 8, "which attempt was told of which node fault")
 POLICIES = Topic(
     "recovery.policies", "digest or current/<cluster>", Cleanup.COMPACTED, 1, "policy documents and which is in force"

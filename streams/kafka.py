@@ -19,7 +19,7 @@ from confluent_kafka import (
 
 from recovery.metrics import LAG
 from schemas.codec import Codec, Encoded
-from schemas.topics import PARTITIONER, Topic
+from schemas.topics import DERIVED_BYTES, PARTITIONER, Topic
 
 REQUEST_TIMEOUT_S = 10.0
 LAG_PERIOD_S = 1.0
@@ -43,6 +43,7 @@ def producer(bootstrap: str, client_id: str, **extra: str | int | float | bool) 
             "partitioner": PARTITIONER,
             "linger.ms": 2,
             "compression.type": "lz4",
+            "message.max.bytes": DERIVED_BYTES,
             "logger": LIBRARY_LOG,
         }
         | extra

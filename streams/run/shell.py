@@ -20,7 +20,7 @@ from recovery.settings import Settings, SettingsError
 from recovery.topics import check_topics, create_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
-from schemas.topics import PARKED, PARTITIONER, Topic
+from schemas.topics import DERIVED_BYTES, PARKED, PARTITIONER, Topic
 from streams.kafka import is_fenced
 from streams.membership import membership_watched
 from streams.parking import ParkingFull
@@ -131,6 +131,7 @@ def _application(settings: Settings, crew: Crew, slot: int, before_commit: Calla
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "partitioner": PARTITIONER,
             "linger.ms": LINGER_MS,
+            "message.max.bytes": DERIVED_BYTES,
         },
         consumer_extra_config={
             "group.instance.id": crew.instance_id(slot),

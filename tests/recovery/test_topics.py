@@ -5,6 +5,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from infra.local.endpoints import Endpoints
 from recovery.topics import TopicsError, check_topics, create_topics
@@ -55,3 +56,15 @@ def test_a_topic_that_would_forget_what_it_should_keep_is_refused(
     create_topics(stack.kafka, [compacted])
     with pytest.raises(TopicsError, match=r"cleanup.policy=compact, not delete"):
         check_topics(stack.kafka, [replace(named(JOURNAL), name=compacted.name)])
+
+
+def test_a_topic_of_an_earlier_catalogue_gets_the_sizes_of_this_one(
+    stack: Endpoints, named: Callable[[Topic], Topic]
+) -> None:
+    earlier, now = replace(named(ADVICE), most_bytes=1_000_000), named(ADVICE)
+    create_topics(stack.kafka, [earlier])
+    assert create_topics(stack.kafka, [now]) == []
+    resource = ConfigResource(ResourceType.TOPIC, now.name)
+    admin = AdminClient({"bootstrap.servers": stack.kafka})
+    [found] = admin.describe_configs([resource]).values()
+    assert found.result(10)["max.message.bytes"].value == str(now.most_bytes)

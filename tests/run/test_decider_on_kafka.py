@@ -188,6 +188,17 @@ def test_a_record_as_large_as_kafka_takes_stops_nobody(room: Room, decider: Proc
     assert "999900 bytes are more than" in parked.reason
 
 
+def test_a_key_as_large_as_kafka_takes_stops_nobody(room: Room, decider: Process) -> None:
+    key = b"large/" + b"3" * 900_000
+    room.write_raw(JOURNAL, key, b"garbage")
+    room.write(*told("key", "4"))
+    decided_as_in_memory(room, decider, "key")
+    [parked] = [one for one in room.events(DECISION_LOG, key.decode()) if isinstance(one, FactParked)]
+    [record] = room.events(PARKED, f"recovery.journal/{parked.partition}/{parked.offset}")
+    assert isinstance(record, RecordParked)
+    assert (record.key, record.reason) == (key, parked.reason)
+
+
 def test_a_record_without_a_key_is_parked(room: Room, decider: Process) -> None:
     fact = told("keyless", "3")[0]
     before = len(room.read(PARKED))
