@@ -22,6 +22,7 @@ from projections.latencies import Latencies
 from projections.reading import decode, read_some
 from projections.store import Batch, Conflict, Prepared, Source, Store, prepare
 from recovery.health import Health
+from recovery.lag import records_behind
 from recovery.metrics import LAG
 from recovery.process import Stop
 from schemas.codec import Codec
@@ -174,7 +175,10 @@ class Runner:
         if time.monotonic() - self._noted_at < NOTE_EVERY_S or not self._next:
             return
         self._settle()
-        lags = {source: self._lag(source) for source in self._next}
+        lags = {
+            source: records_behind(self._consumer, source.topic, source.partition, place)
+            for source, place in self._next.items()
+        }
         try:
             self._patiently(lambda: self._store.note(self._next, lags))
         except Conflict as conflict:
@@ -183,15 +187,6 @@ class Runner:
         for topic in {source.topic for source in lags}:
             LAG.labels(topic, GROUP).set(sum(lag for source, lag in lags.items() if source.topic == topic))
         self._noted_at = time.monotonic()
-
-    def _lag(self, source: Source) -> int:
-        part = TopicPartition(source.topic, source.partition)
-        [position] = self._consumer.position([part])  # passes transaction markers, which are no records
-        try:
-            _, end = self._consumer.get_watermark_offsets(part, cached=True)
-        except KafkaException:
-            return 0
-        return int(max(0, end - max(position.offset, self._next[source])))
 
     def _patiently(self, work: Callable[[], Result]) -> Result:
         """Do `work`, again and again while PostgreSQL is out of reach. Raises Stopping when the process should end."""

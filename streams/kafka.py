@@ -17,6 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from recovery.lag import records_behind
 from recovery.metrics import LAG
 from schemas.codec import Codec, Encoded
 from schemas.topics import DERIVED_BYTES, PARTITIONER, Topic
@@ -126,17 +127,9 @@ class TopicView:
         return taken
 
     def _tell_lag(self, reader: str) -> None:
-        """From what the client knows already: nobody waits for a broker here."""
         self._lag_told_s = time.monotonic()
         for topic in self._topics:
-            places = [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]
-            behind = 0
-            for at in self._consumer.position(places):  # passes transaction markers, which are no records
-                try:
-                    low, high = self._consumer.get_watermark_offsets(at, cached=True)
-                except KafkaException:
-                    continue  # not heard of yet
-                behind += max(0, high - max(at.offset, low, 0))
+            behind = sum(records_behind(self._consumer, topic.name, number) for number in range(topic.partitions))
             LAG.labels(topic.name, reader).set(behind)
 
     def _behind(self, ends: dict[tuple[str, int], int]) -> list[str]:
