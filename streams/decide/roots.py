@@ -22,16 +22,22 @@ EXPRESS = 40
 BETWEEN_RANKS = {FaultClass.NETWORK_IB, FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST}
 ENDED_BY_SCHEDULER = {FaultClass.PREEMPTION, FaultClass.SCHEDULER_TIMEOUT}
 # Storage does not answer, and its client waits without end: no fault by itself, and why others wait.
-PATIENT = {"storage-waiting"}
+PATIENT = {"storage-waiting", "slow-load"}
 # Nothing by themselves: they are where a failure of such a kind began, if one follows on the node.
 FORERUNNERS = {
     "pcie-uncorrected": {FaultClass.GPU_HARDWARE, FaultClass.HOST_HARDWARE},
     "sxid-nonfatal": {FaultClass.NVLINK, FaultClass.GPU_MEMORY_ECC, FaultClass.GPU_HARDWARE},
+    "machine-check-logged": {FaultClass.HOST_HARDWARE, FaultClass.NODE_LOST},
+    "nvme-aborted": {FaultClass.STORAGE_IO, FaultClass.NODE_LOST},
+    "build-warned": {FaultClass.SOFTWARE_ENV},
+    "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
 QUIET = PATIENT | FORERUNNERS.keys()
 
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
-_SECOND_HAND = {"nccl-told", "nccl-fatal-error"}
+_SECOND_HAND = {"nccl-told", "nccl-fatal-error", "nccl-repeated"}
+# What the interface of a library repeats of it, and the lines of that library itself.
+_OF_INTERFACE = {"hccl-told": {"hccl-stuck", "hccl-timeout", "hccl-failed", "accelerator-absent"}}
 # That a process ended. Before others wait for it in vain, it is why they do.
 _DEATHS = {"process-exit", "process-died", "slurm-task-exit", "said-exception"}
 # What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.
@@ -43,9 +49,12 @@ _OF_KERNEL = {
 }
 _RUNTIME = re.compile(r"^(?:cuda|amdgpu|gpu|accelerator)-")
 # That a peer is gone, which is never why.
-_PEER_GONE = {"nccl-remote-error", "nccl-error", "nccl-socket-failed", "nccl-peer-closed"}
+_PEER_GONE = {
+    *("nccl-remote-error", "nccl-error", "nccl-socket-failed", "nccl-peer-closed"),
+    *("nccl-repeated", "nccl-transport"),
+}
 # Of what an exception says of a peer that is gone, the line that says how.
-_HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed"}
+_HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed", "nccl-transport"}
 # Ranks waited for others that never came, before the scheduler ended them all.
 _STALLED = {"stalled-ranks"}
 # What somebody says of himself in words that no signature knows better.
@@ -60,10 +69,10 @@ _ENDED = {"worker-killed", "worker-bus-error", "segmentation-fault", "python-exc
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 # A kernel of the program met something; the GPU that can't get rid of it then stops.
-_MET_ON_GPU, _STOPPED_ON_GPU = "xid-application", "xid-hardware"
+_MET_BEFORE = {"xid-hardware": "xid-application", "amdgpu-lost": "amdgpu-page-fault"}
 # The head of a message, of which the next lines say what it is about.
 _HEAD_OF_MESSAGE = "terminate called after throwing"
-_DEVICE = re.compile(r"Xid \((?P<device>[^)]*)\)")
+_DEVICE = re.compile(r"Xid \((?P<device>[^)]*)\)|amdgpu (?P<address>[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d)")
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 _RANKS = re.compile(r"\[rank(?P<rank>\d+)\]:.{0,120}?\[Rank (?P<member>\d+)\]")
 
@@ -75,6 +84,7 @@ def root_line(lines: Sequence[Line]) -> Line:
     for rule in (
         _before_timeouts,
         _at_first_hand,
+        _by_the_library,
         _stalled_before_its_end,
         _how_a_peer_went,
         _death_before,
@@ -126,6 +136,12 @@ def _at_first_hand(root: Line, lines: Sequence[Line]) -> Line:
         return root
     own = [line for line in lines if line.fault_class is root.fault_class and line.signature not in _SECOND_HAND]
     return min(own, key=rank, default=root)
+
+
+def _by_the_library(root: Line, lines: Sequence[Line]) -> Line:
+    """An interface raises an error's number, and what the library says of it may be printed after that."""
+    own = _OF_INTERFACE.get(root.signature, set())
+    return min((line for line in lines if line.signature in own), key=rank, default=root)
 
 
 def _stalled_before_its_end(root: Line, lines: Sequence[Line]) -> Line:
@@ -192,10 +208,9 @@ def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
 
 def _met_before_it_stopped(root: Line, lines: Sequence[Line]) -> Line:
     """A GPU that stops after it met an exception of a kernel stops for that."""
-    if root.signature != _STOPPED_ON_GPU:
-        return root
+    kind = _MET_BEFORE.get(root.signature)
     device = _device(root)
-    met = _earliest(lines, lambda line: line.signature == _MET_ON_GPU and _device(line) == device)
+    met = _earliest(lines, lambda line: line.signature == kind and _device(line) == device)
     return root if met is None or moment(met) >= moment(root) else met
 
 
@@ -219,7 +234,7 @@ def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | N
 
 def _device(line: Line) -> str | None:
     found = _DEVICE.search(line.evidence.text)
-    return None if found is None else found["device"]
+    return None if found is None else found["device"] or found["address"]
 
 
 def _is_of_some_group(line: Line) -> bool:

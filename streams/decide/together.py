@@ -21,7 +21,8 @@ _BLOCKED = {"hung-task"}
 _OF_DRIVER = "xid-"
 _ALREADY_FATAL = {"sxid-fatal"}
 FORERUN_MS = 10 * 60_000
-"""A sign explains what follows it within this time."""
+"""A sign explains what follows it within this time; what is not done yet, as long as it takes."""
+_LASTING = {"save-unfinished"}
 _SLOW = {"slow-rank", "straggler-report"}
 
 
@@ -32,8 +33,10 @@ def announced(cause: Cause, lines: Sequence[Line]) -> Cause:
         return cause
 
     def began(line: Line) -> bool:
-        of_kind = cause.fault_class in FORERUNNERS.get(line.signature, ()) and line.evidence.node == root.evidence.node
-        return of_kind and moment(line) < moment(root) and moment(root)[0] - moment(line)[0] <= FORERUN_MS
+        of_kind = cause.fault_class in FORERUNNERS.get(line.signature, ())
+        here = line.evidence.node == root.evidence.node or None in (line.evidence.node, root.evidence.node)
+        in_time = moment(root)[0] - moment(line)[0] <= FORERUN_MS or line.signature in _LASTING
+        return of_kind and here and moment(line) < moment(root) and in_time
 
     sign = min((line for line in lines if began(line)), key=moment, default=None)
     return cause if sign is None else replace(cause, root=sign, explanation=f"{what(sign)}; then {cause.explanation}")

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC
+from functools import partial
 
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, Phase, Remedy
@@ -20,6 +21,7 @@ from streams.decide.weighing import Earlier
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.reading import Ends, Piece
+from streams.diagnose.saves import Saves
 from streams.diagnose.skipping import is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
@@ -88,6 +90,7 @@ class Account:
     """Seconds per item of each GPU or rank that works on its own."""
     voices: Voices = field(default_factory=Voices)
     course: Course = field(default_factory=Course)
+    saves: Saves = field(default_factory=Saves)
     hosts: Hosts = field(default_factory=Hosts)
     ends: Ends = field(default_factory=Ends)
     finished: bool = False
@@ -125,7 +128,9 @@ class Account:
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
-            self._note(found, stamped, piece.offset + found.start, lines.before(found.start), silent_ms)
+            offset, line_no = piece.offset + found.start, lines.before(found.start)
+            self._note(found, stamped, offset, line_no, silent_ms)
+            self.saves.take(found, partial(self._place, found, offset, line_no))
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self.course.take(piece, every, self._stamp)
@@ -150,6 +155,9 @@ class Account:
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier = self.earlier[:-1]
+        unfinished = self.saves.waited_for([one.line for one in self.faults])
+        if unfinished is not None:
+            self.faults.append(Sighting(unfinished, False, None, self.last_step))
 
     @property
     def now_ms(self) -> int:
@@ -168,6 +176,10 @@ class Account:
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
+
+    def _place(self, found: Found, offset: int, line_no: int) -> Evidence:
+        text = kept_text(found.line, found.at)
+        return Evidence(self.name, offset, line_no, None, self._now_ms, None, None, text, digest_of(text))
 
     def _silence(self, found: Found, stamped: int | None, data: bytes) -> int | None:
         """How long no step, or nothing at all, was printed before the scheduler ended the run."""

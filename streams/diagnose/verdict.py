@@ -11,6 +11,7 @@ from streams.decide.roots import FORERUNNERS
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import Account, Sighting
+from streams.diagnose.beginnings import begun
 from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
@@ -108,7 +109,8 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
         places=places,
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
-    return _with_cause(weigh(counting, scene), [one.line for one in sightings], steps, len(accounts), outlived)
+    cause = begun(weigh(counting, scene), counting)
+    return _with_cause(cause, [one.line for one in sightings], steps, len(accounts), outlived)
 
 
 def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
