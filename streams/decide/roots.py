@@ -30,6 +30,7 @@ FORERUNNERS = {
     "machine-check-logged": {FaultClass.HOST_HARDWARE, FaultClass.NODE_LOST},
     "nvme-aborted": {FaultClass.STORAGE_IO, FaultClass.NODE_LOST},
     "build-warned": {FaultClass.SOFTWARE_ENV},
+    "verbs-absent": {FaultClass.SOFTWARE_ENV},
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
 QUIET = PATIENT | FORERUNNERS.keys()
@@ -37,7 +38,8 @@ QUIET = PATIENT | FORERUNNERS.keys()
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
 _SECOND_HAND = {"nccl-told", "nccl-fatal-error", "nccl-repeated"}
 # What the interface of a library repeats of it, and the lines of that library itself.
-_OF_INTERFACE = {"hccl-told": {"hccl-stuck", "hccl-timeout", "hccl-failed", "accelerator-absent"}}
+_OF_LIBRARY = {"hccl-stuck", "hccl-timeout", "hccl-failed", "accelerator-absent"}
+_OF_INTERFACE = {"hccl-told": _OF_LIBRARY, "npu-told": _OF_LIBRARY}
 # That a process ended. Before others wait for it in vain, it is why they do.
 _DEATHS = {"process-exit", "process-died", "slurm-task-exit", "said-exception"}
 # What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.
@@ -59,6 +61,11 @@ _HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed", "nccl-transport"}
 _STALLED = {"stalled-ranks"}
 # What somebody says of himself in words that no signature knows better.
 _SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
+# What is said of anything but a connection or a collective, in such words.
+_TOLD = {
+    *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom", "said-storage"),
+    *("said-stuck", "said-collective", "said-network", "said-data", "said-nan", "said-environment"),
+}
 # What is said of the machine, or by whoever rules over the run: why a process ended, where that itself tells only that.
 _OF_MACHINE = {
     *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom"),
@@ -90,6 +97,7 @@ def root_line(lines: Sequence[Line]) -> Line:
         _death_before,
         _why_a_peer_is_gone,
         _in_the_kernel,
+        _told_before,
         _why_it_ended,
         _leading_up,
         _met_before_it_stopped,
@@ -186,6 +194,14 @@ def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
     told = _earliest(
         lines, lambda line: line.signature in _OF_KERNEL and (torn or root.fault_class in _OF_KERNEL[line.signature])
     )
+    return root if told is None or moment(told) >= moment(root) else told
+
+
+def _told_before(root: Line, lines: Sequence[Line]) -> Line:
+    """Ranks that wait in vain, or lose a peer, do so of what was told before, in whatever words."""
+    if root.fault_class not in BETWEEN_RANKS or root.role is LineRole.CAUSE:
+        return root
+    told = _earliest(lines, lambda line: line.signature in _TOLD)
     return root if told is None or moment(told) >= moment(root) else told
 
 
