@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from schemas.vocabulary import FaultClass, LineRole
+from schemas.vocabulary import FaultClass, LineRole, Scope
 from streams.decide.state import Line
 
 TIER = 20
@@ -66,6 +66,8 @@ _TOLD = {
     *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom", "said-storage"),
     *("said-stuck", "said-collective", "said-network", "said-data", "said-nan", "said-environment"),
 }
+# That the run gives way, in such words.
+_GIVES_WAY = {"said-preempted"}
 # What is said of the machine, or by whoever rules over the run: why a process ended, where that itself tells only that.
 _OF_MACHINE = {
     *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom"),
@@ -199,9 +201,10 @@ def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
 
 def _told_before(root: Line, lines: Sequence[Line]) -> Line:
     """Ranks that wait in vain, or lose a peer, do so of what was told before, in whatever words."""
-    if root.fault_class not in BETWEEN_RANKS or root.role is LineRole.CAUSE:
+    if root.fault_class not in BETWEEN_RANKS or root.precedence >= CERTAIN or root.scope is Scope.NODE:
         return root
-    told = _earliest(lines, lambda line: line.signature in _TOLD)
+    kinds = _GIVES_WAY if root.role is LineRole.CAUSE else _TOLD | _GIVES_WAY
+    told = _earliest(lines, lambda line: line.signature in kinds)
     return root if told is None or moment(told) >= moment(root) else told
 
 

@@ -62,6 +62,16 @@ stopped = line(
     text="NVRM: Xid (PCI:0000:db:00): 109",
 )
 stalled = line("stalled-ranks", FaultClass.HANG_NO_LOG, 10, precedence=32)
+number = line("hccl-told", FaultClass.NETWORK_IB, 10, precedence=30, role=EFFECT)
+meaning = line("hccl-stuck", FaultClass.NCCL_TIMEOUT, 20, precedence=31, role=EFFECT)
+wrapper = line("nccl-repeated", FaultClass.NETWORK_IB, 10, precedence=23, role=EFFECT)
+below = line("nccl-transport", FaultClass.NETWORK_IB, 20, precedence=24, role=EFFECT)
+fan = line("said-host", FaultClass.HOST_HARDWARE, 10, precedence=7, role=EFFECT)
+notice = line("said-preempted", FaultClass.PREEMPTION, 10, precedence=9, role=EFFECT)
+refused = line("nccl-connect-failed", FaultClass.NETWORK_IB, 20, precedence=44)
+unmapped = line("amdgpu-page-fault", FaultClass.USER_CODE, 10, precedence=59, text="amdgpu 0000:65:00.0: page fault (")
+reset = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:65:00.0: GPU reset begin!")
+another = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:c1:00.0: GPU reset begin!")
 torn = line("nccl-socket-failed", FaultClass.NETWORK_IB, 20, precedence=28, role=EFFECT)
 
 
@@ -102,6 +112,13 @@ def bus(at_ms: int, node: str | None = "node2") -> Line:
         ([fault(10, 1), stopped], 0),
         ([fault(10, 1, "0000:cb:00"), stopped], 1),
         ([fault(30, 1), stopped], 1),
+        ([number, meaning], 1),
+        ([wrapper, below], 1),
+        ([fan, torn], 0),
+        ([fan, refused], 1),
+        ([notice, refused], 0),
+        ([unmapped, reset], 0),
+        ([unmapped, another], 1),
     ],
 )
 def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: int) -> None:
@@ -194,6 +211,14 @@ def test_a_sign_that_means_nothing_by_itself_is_where_a_failure_of_its_node_bega
 def test_it_explains_nothing_else(lines: list[Line]) -> None:
     alone = [one for one in lines if one.signature != "pcie-uncorrected"]
     assert weigh(lines, HERE) == weigh(alone, HERE)
+
+
+def test_a_sign_of_no_named_node_and_a_save_that_was_never_done_explain_what_follows() -> None:
+    assert weigh([bus(10, None), xid(20)], HERE).root == bus(10, None)
+    save = line("save-unfinished", FaultClass.STORAGE_IO, 10, precedence=3, remedy=Remedy.WAIT, role=EFFECT)
+    late = timeout(20 + FORERUN_MS, 5, 3)
+    cause = weigh([save, late], HERE)
+    assert (cause.root, cause.fault_class) == (save, FaultClass.NCCL_TIMEOUT)
 
 
 def test_a_job_that_failed_after_nothing_but_a_sign_is_tried_again() -> None:
