@@ -9,7 +9,7 @@ import json
 import pickle
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from streams.records import Incoming, Outgoing
 from streams.run.decide import application as deciders
-from streams.run.worker import Store, Worker
+from streams.run.stateful import StoreOf
+from streams.run.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,13 @@ class Clock:
         self.ended: tuple[float, float] = (0.0, 0.0)
         self._facts = facts
 
-    def tick(self) -> None:
+    def start(self) -> None:
+        """The first fact is to be handled, or one after it."""
         if self._left == self._facts:
             self.began = (time.perf_counter(), cpu_s())
+
+    def tick(self) -> None:
+        """A fact was handled."""
         self._left -= 1
         if self._left == 0:
             self.ended = (time.perf_counter(), cpu_s())
@@ -61,16 +66,18 @@ class Clock:
 class _Ours(Worker):
     clock: Clock
 
-    def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
-        outgoing = super().handle(record, store)
-        self.clock.tick()
-        return outgoing
+    def handle_all(self, records: Sequence[Incoming], store_of: StoreOf) -> Iterator[list[Outgoing]]:
+        self.clock.start()
+        for outgoing in super().handle_all(records, store_of):
+            self.clock.tick()
+            yield outgoing
 
 
 class _Plan(dict[bytes, list[Step]]):
     clock: Clock
 
     def __getitem__(self, key: bytes) -> list[Step]:
+        self.clock.start()
         self.clock.tick()
         return super().__getitem__(key)
 

@@ -38,6 +38,7 @@ def derived_id(*parts: str | int) -> str:
     return f"{h[:8]}-{h[8:12]}-5{h[13:16]}-{_VARIANTS[h[16]]}{h[17:20]}-{h[20:32]}"
 
 
+@lru_cache(maxsize=16384)
 def job_key(cluster: str, job_id: str) -> JobKey:
     """Return the record key of a job. Raises InvalidIdentity for what is no cluster name or no job id.
 

@@ -15,19 +15,21 @@ from streams.run.stateful import StatefulWorker
 FACT_TYPES: tuple[type, ...] = get_args(NodeFact)
 
 
-class NodeWorker(StatefulWorker[NodeState, NodeDecision]):
-    """Decides one record at a time. What it can't handle is parked; the node's other facts go on."""
+class NodeWorker(StatefulWorker[NodeFact, NodeState, NodeDecision]):
+    """Decides facts of nodes. What it can't handle is parked; the node's other facts go on."""
 
     def __init__(self, codec: Codec, name: str) -> None:
         super().__init__(codec, NODE_STATES, f"recovery/nodes/{name}", "node")
 
-    def _decide(self, record: Incoming, state: NodeState | None) -> NodeOutcome:
+    def _read(self, record: Incoming) -> NodeFact:
         if record.value is None:
             raise ValueError(f"{record.topic} has no tombstones")
         decoded = self._codec.decode(record.value, record.headers)
         if not isinstance(decoded, FACT_TYPES):
             raise TypeError(f"{type(decoded).__name__} is no fact about a node")
-        fact = cast(NodeFact, decoded)
+        return cast(NodeFact, decoded)
+
+    def _decide(self, record: Incoming, fact: NodeFact, state: NodeState | None) -> NodeOutcome:
         if node_of(fact).encode() != record.key:
             raise ValueError(f"the record's key {record.key!r} is not its node, {node_of(fact)!r}")
         return decide_node(state, fact, record.recorded_ms)

@@ -9,15 +9,16 @@ from dataclasses import fields
 from typing import Any
 
 from authlib.deprecate import AuthlibDeprecationWarning
-from confluent_kafka import TopicPartition
+from confluent_kafka import Message, TopicPartition
 
-from streams.records import Outgoing
+from streams.records import Incoming, Outgoing
 
 # authlib shows its warning whatever the filters say, unless one comes after its own.
 warnings.filterwarnings("ignore", category=AuthlibDeprecationWarning)
 
 from quixstreams import Application as PlainApplication  # noqa: E402 - after the filter
-from quixstreams import message_context  # noqa: E402
+from quixstreams.kafka.consumer import raise_for_msg_error  # noqa: E402
+from quixstreams.models import Topic as QuixTopic  # noqa: E402
 from quixstreams.models.serializers.base import Serializer  # noqa: E402
 from quixstreams.models.serializers.simple_types import BytesSerializer  # noqa: E402
 from quixstreams.processing import ProcessingContext  # noqa: E402
@@ -28,11 +29,12 @@ __all__ = [
     "PlainApplication",
     "Serializer",
     "assigned",
-    "message_context",
 ]
 
 POLL_S, IDLE_POLL_S = 0.02, 0.2
 """How long to wait for a record: while something is to be committed, and while nothing is."""
+BATCH = 256
+"""Records that are handled together at most."""
 COMMIT_SOON_S = 0.1
 COMMIT_LATE_S = 1.0
 BEHIND_MS = 1_000
@@ -59,42 +61,78 @@ class _Context(ProcessingContext):
 
 
 class Application(PlainApplication):
-    """Commits as soon as there is nothing more to read, and under load by the age of what it reads.
+    """Hands over what there is to read in batches, and commits by what it reads.
+
+    Quix takes one record at a time through its dataframe. Of several each step of deciding is done in a row, which is
+    nearly twice as fast; nobody waits for a batch to be full.
 
     A commit waits for the broker as long as a hundred facts take to decide: under load it should come seldom, and
     otherwise at once. Quix itself commits by the clock alone.
     """
 
     _processing_context: _Context
+    _take: Callable[[list[Message]], None]
+    _stream_id: str
 
     def __init__(self, before_commit: Callable[[], None], **settings: Any) -> None:
         """`before_commit` is called before every commit that has something to commit."""
         super().__init__(commit_interval=COMMIT_LATE_S, consumer_poll_timeout=POLL_S, **settings)
-        self._when_open = self._config
-        self._when_idle = self._config.model_copy(update={"consumer_poll_timeout": IDLE_POLL_S})
         given = self._processing_context
         self._processing_context = _Context(
             **{field.name: getattr(given, field.name) for field in fields(given) if field.init}
         )
         self._processing_context.before_commit = before_commit
-        self.recorded_ms = 0
-        """When the record that is handled was written; the handler says so."""
+        self._handled_ms = 0
+        """When the record that was handled last was written."""
 
-    def _process_message(self, dataframe_composed: Any) -> None:
+    def take_batches(self, topic: QuixTopic, take: Callable[[list[Message]], None]) -> None:
+        """Have `take` handle what is read of the topic; of each record it must call `done`."""
+        frame = self.dataframe(topic)
+        frame.update(lambda *_: None, stateful=True)  # Quix makes a store for it, and a changelog
+        self._stream_id, self._take = frame.stream_id, take
+
+    def store(self, record: Incoming) -> Any:
+        """The place of a record's key in the state store, good until the next commit."""
         checkpoint = self._processing_context.checkpoint
-        before = checkpoint._total_offsets_processed
-        self._config = self._when_idle if checkpoint.empty() else self._when_open
-        super()._process_message(dataframe_composed)  # type: ignore[no-untyped-call]
+        transaction = checkpoint.get_store_transaction(stream_id=self._stream_id, partition=record.partition)
+        return transaction.as_state(prefix=record.key or None, timestamp=record.recorded_ms)
+
+    def done(self, record: Incoming) -> None:
+        """What follows from the record is written: the next commit is the record's, too."""
+        self._processing_context.store_offset(record.topic, record.partition, record.offset)
+        self._handled_ms = record.recorded_ms
+
+    def _process_message(self, dataframe_composed: Any) -> None:  # noqa: ARG002 - as Quix calls it
+        self._producer.poll(0)
+        messages = self._consumer.consume(BATCH, 0) or self._wait()
+        if messages:
+            self._take([raise_for_msg_error(message) for message in messages])
+            self._producer._broker_available()  # type: ignore[no-untyped-call]
+            self._consumer._broker_available()  # type: ignore[no-untyped-call]
+        # Where partitions were given away while it was read, Quix has committed, and begun another one.
         checkpoint = self._processing_context.checkpoint
         if checkpoint.empty():
             return
-        open_s, age_ms = time.monotonic() - checkpoint._created_at, time.time() * 1000 - self.recorded_ms
-        if checkpoint._total_offsets_processed == before or is_due(open_s, age_ms):
+        open_s, age_ms = time.monotonic() - checkpoint._created_at, time.time() * 1000 - self._handled_ms
+        if not messages or is_due(open_s, age_ms):
             self.commit()
 
+    def _wait(self) -> list[Message]:
+        """`consume` would wait until the batch is full."""
+        message = self._consumer.poll(IDLE_POLL_S if self._processing_context.checkpoint.empty() else POLL_S)
+        return [] if message is None else [message]
+
     def write(self, record: Outgoing, time_ms: int) -> None:
-        """Write a record in the open transaction: at half the time that Quix takes for one that comes as a value."""
-        self._producer.produce(record.topic.name, record.value, record.key, record.headers, timestamp=time_ms)
+        """Write a record in the open transaction. What Kafka refuses of it, the commit raises.
+
+        Past Quix's own wrappers, which ask for deliveries after each record: that takes as long as writing it.
+        """
+        told: dict[str, Any] = {"headers": record.headers, "timestamp": time_ms}
+        kafka, on_delivery = self._producer._producer._producer, self._producer._on_delivery
+        try:
+            kafka.produce(record.topic.name, record.value, record.key, on_delivery=on_delivery, **told)
+        except BufferError:
+            self._producer.produce(record.topic.name, record.value, record.key, **told)  # which waits for room
 
     def commit(self) -> None:
         """Commit what was handled so far; a record that is being handled is not part of it."""

@@ -7,9 +7,12 @@ open transaction and partitions over at once, and one that was taken over is fen
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from confluent_kafka import Message
 
 from recovery.garbage import collect_rarely
 from recovery.metrics import PARKED as PARKED_METRIC
@@ -21,13 +24,13 @@ from recovery.topics import check_topics, create_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from schemas.topics import DERIVED_BYTES, PARKED, PARTITIONER, Topic
-from streams.kafka import is_fenced
+from streams.kafka import is_fenced, place
 from streams.membership import membership_watched
 from streams.parking import ParkingFull
 from streams.records import Incoming
-from streams.run.quix import Application, assigned, message_context
+from streams.run.quix import Application, assigned
 from streams.run.slots import Crew
-from streams.run.stateful import StatefulWorker, Store
+from streams.run.stateful import StatefulWorker
 
 LINGER_MS = 50
 """A commit sends what lingers, so this delays nothing; without it librdkafka's thread is woken for every record."""
@@ -45,7 +48,7 @@ class Post:
 
     crew: Crew
     outputs: tuple[Topic, ...]
-    worker: Callable[[Settings, Codec, int], StatefulWorker[Any, Any]]
+    worker: Callable[[Settings, Codec, int], StatefulWorker[Any, Any, Any]]
 
 
 def run_post(settings: Settings, post: Post, slot: int) -> int:
@@ -86,33 +89,39 @@ def _refuse_taken_slot(context: ProcessContext, crew: Crew, slot: int) -> None:
 
 
 def stream(
-    settings: Settings, crew: Crew, outputs: tuple[Topic, ...], slot: int, worker: StatefulWorker[Any, Any]
+    settings: Settings, crew: Crew, outputs: tuple[Topic, ...], slot: int, worker: StatefulWorker[Any, Any, Any]
 ) -> Application:
-    """The stream of a slot: one fact to the worker, its records to their topics, all in one transaction."""
+    """The stream of a slot: facts to the worker, its records to their topics, all in one transaction."""
     app = _application(settings, crew, slot, worker.write_states)
-    facts = app.topic(crew.input.name, key_deserializer="bytes", value_deserializer="bytes")
     emitted = {topic.name: EMITTED.labels(topic.name) for topic in outputs}
 
-    def decide(value: bytes | None, key: bytes | None, timestamp: int, headers: Any, state: Store) -> None:
-        app.recorded_ms = timestamp
-        place = message_context()
-        record = Incoming(
-            crew.input.name, place.partition, place.offset, key or b"", value, list(headers or []), timestamp
-        )
+    def take(messages: list[Message]) -> None:
+        records = [_record(message) for message in messages]
+        counts: Counter[str] = Counter()
         try:
-            outgoing = worker.handle(record, state)
+            for record, outgoing in zip(records, worker.handle_all(records, app.store), strict=True):
+                for out in outgoing:
+                    app.write(out, record.recorded_ms)
+                app.done(record)
+                DECIDED.inc()
+                counts.update(out.topic.name for out in outgoing)
         except ParkingFull:
-            app.commit()  # what was parked before this one is there to be looked at
+            app.commit()  # what was parked before is there to be looked at
             raise
-        DECIDED.inc()
-        for out in outgoing:
-            app.write(out, timestamp)
-            emitted[out.topic.name].inc()
-            if out.topic is PARKED:
-                PARKED_METRIC.labels(crew.input.name).inc()
+        for topic, count in counts.items():
+            emitted[topic].inc(count)
+        PARKED_METRIC.labels(crew.input.name).inc(counts[PARKED.name])
 
-    app.dataframe(facts).update(decide, stateful=True, metadata=True)
+    app.take_batches(app.topic(crew.input.name), take)
     return app
+
+
+def _record(message: Message) -> Incoming:
+    topic, partition, offset = place(message)
+    _, recorded_ms = message.timestamp()
+    return Incoming(
+        topic, partition, offset, message.key() or b"", message.value(), message.headers() or [], recorded_ms
+    )
 
 
 def _application(settings: Settings, crew: Crew, slot: int, before_commit: Callable[[], None]) -> Application:

@@ -8,7 +8,7 @@ the worker instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from schemas.codec import Codec, UnknownSchema
@@ -22,6 +22,7 @@ DECODED_LIMIT = 2000
 
 State = TypeVar("State")
 Event = TypeVar("Event")
+Read = TypeVar("Read")
 
 
 class Store(Protocol):
@@ -32,8 +33,13 @@ class Store(Protocol):
     def set_bytes(self, key: str, value: bytes) -> None: ...
 
 
-class StatefulWorker(ABC, Generic[State, Event]):
-    """Decides one record at a time. `source` names the worker in what it writes, `state_key` its state in the store."""
+Place = tuple[int, bytes]
+"""A partition and a key: one that was written wrongly may have another state in another partition."""
+StoreOf = Callable[[Incoming], Store]
+
+
+class StatefulWorker(ABC, Generic[Read, State, Event]):
+    """Decides records. `source` names the worker in what it writes, `state_key` its state in the store."""
 
     def __init__(self, codec: Codec, states: StateCodec[State], source: str, state_key: str) -> None:
         self._codec = codec
@@ -41,8 +47,45 @@ class StatefulWorker(ABC, Generic[State, Event]):
         self._source = source
         self._state_key = state_key
         self._decoded: dict[bytes, tuple[bytes, State]] = {}
-        self._unwritten: dict[tuple[int, bytes], tuple[Store, State]] = {}
+        self._unwritten: dict[Place, tuple[Store, State]] = {}
         self._parking = Parking(codec, source)
+
+    def handle_all(self, records: Sequence[Incoming], store_of: StoreOf) -> Iterator[list[Outgoing]]:
+        """Give for each record what `handle` gives, in its order.
+
+        All are read, then all decided, then all written, unless one of them can't be: then one is handled at a time.
+        Nothing is changed before, so that nothing need be taken back. Raises only what must stop the worker.
+        """
+        try:
+            together = self._together(records, store_of)
+        except Exception:  # noqa: BLE001 - what it is, and whose, is seen when they are handled one by one
+            for record in records:
+                yield self.handle(record, store_of(record))
+        else:
+            yield from together
+
+    def _together(self, records: Sequence[Incoming], store_of: StoreOf) -> list[list[Outgoing]]:
+        for record in records:
+            refuse_oversize(record)
+        read = [self._read(record) for record in records]
+        changed: dict[Place, tuple[Store, State]] = {}
+        decided = []
+        for record, fact in zip(records, read, strict=True):
+            at = record.partition, record.key
+            known = changed.get(at) or self._unwritten.get(at)
+            store, state = known if known is not None else self._opened(record, store_of)
+            after, events = self._decide(record, fact, state)
+            changed[at] = store, after
+            decided.append((record.recorded_ms, events))
+        written = [[self._outgoing(event, now_ms) for event in events] for now_ms, events in decided]
+        for _ in records:
+            self._parking.handled()
+        self._unwritten |= changed
+        return written
+
+    def _opened(self, record: Incoming, store_of: StoreOf) -> tuple[Store, State | None]:
+        store = store_of(record)
+        return store, self._load(record, store)
 
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
         """Return what to write for one record; its key's new state waits for `write_states`.
@@ -52,7 +95,7 @@ class StatefulWorker(ABC, Generic[State, Event]):
         state = self._load(record, store)
         try:
             refuse_oversize(record)
-            after, events = self._decide(record, state)
+            after, events = self._decide(record, self._read(record), state)
             outgoing = [self._outgoing(event, record.recorded_ms) for event in events]
         except (MissingPolicy, UnknownSchema, UnknownState):
             raise
@@ -69,7 +112,11 @@ class StatefulWorker(ABC, Generic[State, Event]):
         self._unwritten.clear()
 
     @abstractmethod
-    def _decide(self, record: Incoming, state: State | None) -> tuple[State, Iterable[Event]]:
+    def _read(self, record: Incoming) -> Read:
+        """What the record says. Raises for one that can't be handled."""
+
+    @abstractmethod
+    def _decide(self, record: Incoming, fact: Read, state: State | None) -> tuple[State, Iterable[Event]]:
         """The new state and what was concluded. Raises for a record that can't be handled."""
 
     @abstractmethod
@@ -81,10 +128,7 @@ class StatefulWorker(ABC, Generic[State, Event]):
         """The record of an event."""
 
     def _load(self, record: Incoming, store: Store) -> State | None:
-        """The state of the key in this partition (one that was written wrongly may have another in another one).
-
-        Decoded only where the store's is not byte for byte what this worker wrote last.
-        """
+        """The state of the key in this partition, decoded only where the store's is not what this worker wrote last."""
         unwritten = self._unwritten.get((record.partition, record.key))
         if unwritten is not None:
             return unwritten[1]

@@ -25,28 +25,27 @@ __all__ = ["Store", "Worker"]
 FACT_TYPES: tuple[type, ...] = get_args(Fact)
 
 
-class Worker(StatefulWorker[JobState, Emitted]):
-    """Decides one record at a time."""
+class Worker(StatefulWorker[Fact, JobState, Emitted]):
+    """Decides facts of jobs."""
 
     def __init__(self, codec: Codec, policies: Mapping[str, Policy], name: str) -> None:
         super().__init__(codec, JOB_STATES, f"recovery/decide/{name}", "job")
         self._policies = policies
 
-    def _decide(self, record: Incoming, state: JobState | None) -> Outcome:
-        fact = self._fact(record)
-        key = job_of(fact)
-        job_key(*key.split("/"))
-        if key.encode() != record.key:
-            raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
-        return decide(state, fact, record.recorded_ms, self._policies)
-
-    def _fact(self, record: Incoming) -> Fact:
+    def _read(self, record: Incoming) -> Fact:
         if record.value is None:
             raise ValueError("the journal has no tombstones")
         decoded = self._codec.decode(record.value, record.headers)
         if not isinstance(decoded, FACT_TYPES):
             raise TypeError(f"{type(decoded).__name__} is no fact")
         return cast(Fact, decoded)
+
+    def _decide(self, record: Incoming, fact: Fact, state: JobState | None) -> Outcome:
+        key = job_of(fact)
+        job_key(*key.split("/"))
+        if key.encode() != record.key:
+            raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
+        return decide(state, fact, record.recorded_ms, self._policies)
 
     def _parked(self, record: Incoming, state: JobState | None, reason: str) -> Outcome:
         key = record.key.decode("utf-8", "replace")
@@ -57,7 +56,7 @@ class Worker(StatefulWorker[JobState, Emitted]):
     def _withdrawn(self, record: Incoming) -> tuple[Emitted, ...]:
         """The tombstone of a timer whose firing was parked: else the relay would fire it, and we park it, for ever."""
         try:
-            fact = self._fact(record)
+            fact = self._read(record)
         except Exception:  # noqa: BLE001 - it is parked for just this
             return ()
         return (TimerCleared(fact.attempt, fact.purpose),) if isinstance(fact, TimerFired) else ()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.aps import Aps
 from schemas.topics import JOURNAL, PARKED
 from schemas.vocabulary import AttemptState
+from streams.decide.decide import MissingPolicy
 from streams.parking import MOST_BYTES
 from streams.records import Incoming, Outgoing
 from streams.run.quix import BEHIND_MS, COMMIT_SOON_S, is_due
 from streams.run.worker import Worker
 from tests.decide.story import OPTED_IN, Story
+from tests.decide.test_any_history import histories, told
 from tests.replay.memory import CODEC, Store
 
 POLICIES = {Story().policy.digest(): Story().policy}
@@ -72,6 +77,44 @@ def test_states_that_are_written_seldom_decide_the_same() -> None:
     assert often == seldom
     assert each_time.get_bytes("job") == at_the_end.get_bytes("job")
     assert (each_time.written, at_the_end.written) == (len(looked_after()), 1)
+
+
+BAD = (
+    replace(looked_after()[0], value=b"garbage"),
+    replace(looked_after()[0], value=None),
+    replace(looked_after()[0], key=b"local/8"),
+    *trained(replace(OPTED_IN, log_based_timeout_threshold_trainingloop=2**63 - 1)),
+)
+"""What can't be read, decided or written."""
+
+
+@settings(max_examples=40, deadline=None)
+@given(histories, st.lists(st.tuples(st.integers(0, 30), st.sampled_from(BAD)), max_size=3), st.integers(1, 12))
+def test_in_batches_the_same_is_decided_as_one_by_one(
+    history: list[tuple[object, ...]], bad: list[tuple[int, Incoming]], size: int
+) -> None:
+    records = facts(told(history))
+    for at, record in bad:
+        records.insert(at, record)
+    records = [replace(record, offset=number) for number, record in enumerate(records)]
+    (one, alone), (many, batched) = ((Worker(CODEC, POLICIES, "0"), defaultdict[bytes, Store](Store)) for _ in range(2))
+    expected = [one.handle(record, alone[record.key]) for record in records]
+    found: list[list[Outgoing]] = []
+    for low in range(0, len(records), size):
+        found += many.handle_all(records[low : low + size], lambda record: batched[record.key])
+        many.write_states()
+    one.write_states()
+    assert found == expected
+    assert {key: store.held for key, store in batched.items()} == {key: store.held for key, store in alone.items()}
+
+
+def test_what_must_stop_the_worker_stops_it_after_what_came_before() -> None:
+    first, *rest = looked_after()
+    worker, store = Worker(CODEC, {}, "0"), Store()
+    handled = worker.handle_all([replace(first, value=b"garbage"), first, *rest], lambda _: store)
+    assert PARKED in [out.topic for out in next(handled)]
+    with pytest.raises(MissingPolicy):
+        next(handled)
 
 
 def test_nothing_is_written_twice() -> None:
