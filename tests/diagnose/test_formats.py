@@ -20,11 +20,11 @@ from streams.diagnose.shapes import Shapes
 from streams.watch.examples import load_matcher
 from streams.watch.packs import Packs, load_packs, read_pack
 
+DATA = Path(__file__).parents[1] / "watch" / "data"
 FORMATS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "watch" / "data" / "formats.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
+    for name in ("formats.jsonl", "more_formats.jsonl")
+    for line in (DATA / name).read_text(encoding="utf-8").splitlines()
 ]
 # Step and seconds of the first step lines, as a person reads them.
 READ: dict[str, list[tuple[int, float | None]]] = {
@@ -41,6 +41,35 @@ READ: dict[str, list[tuple[int, float | None]]] = {
     "nanoGPT": [(0, 41.23512), (100, 0.25143)],
     "fairseq / metaseq": [(2800, 25.0), (700, 1 / 0.07)],
     "mmengine": [(900, 0.4123)],
+    "torchtune": [(52, 1 / 1.83), (3, 6.87)],
+    "MaxText": [(1, 12.444), (2, 0.002), (3, 11.715)],
+    "Keras": [(10, 1.0), (450, 0.005), (10, None)],
+    "TensorFlow Estimator": [(0, None), (100, None), (665, 646.632)],
+    "detectron2": [(19, 0.4487), (90000, 0.4487)],
+    "Ultralytics YOLO": [(220, 1 / 3.98), (141, 3.8)],
+    "timm": [(0, 3.412), (450, 0.412)],
+    "Swin Transformer": [(450, 0.4021)],
+    "MetricLogger (torchvision, DETR, DINO, MAE)": [(450, 0.4021), (460, 0.4011), (470, 0.802341)],
+    "PyTorch ImageNet example": [(310, 0.412), (320, 0.412)],
+    "mmengine / mmcv by iterations": [(400, 0.4021), (450, 0.402)],
+    "PaddleNLP": [(1, 5.0), (10, 0.2)],
+    "PaddleSeg / PaddleOCR / PaddleClas": [(20, 0.5344), (100, 0.18023)],
+    "MindFormers": [(100, 1.234), (102, 1.23)],
+    "Colossal-AI": [(120, 1.01)],
+    "verl": [(1, 163.957), (2, 161.13), (3, None)],
+    "OpenRLHF": [(120, 1.01), (12, 132.2)],
+    "CLU (T5X, Scenic and other JAX programs)": [(62508, 1.25), (62600, 0.25)],
+    "Pax": [(100, None), (200, None)],
+    "diffusers / kohya": [(120, 0.5), (208, 3.02)],
+    "ESPnet": [(682, None), (1364, None)],
+    "NVIDIA DLLogger": [(20, None), (25, None), (30, None)],
+    "MLPerf logging": [(3072, None), (3100, None)],
+    "Horovod synthetic benchmark": [(0, None), (1, None)],
+    "tf_cnn_benchmarks": [(1, None), (10, None)],
+    "nanotron": [(15, 1.24), (16, 0.842)],
+    "LitGPT": [(1, 0.82031), (2, 0.54872), (3, 0.30007)],
+    "rsl_rl": [(927, None), (928, None)],
+    "rl_games": [(376, None), (377, None)],
 }
 SAVED = {
     "Megatron-LM (current)": {2000},
@@ -53,6 +82,16 @@ SAVED = {
     "MosaicML Composer / llm-foundry": {100},
     "OLMo": {1000},
     "fairseq / metaseq": {695, 10},
+    "torchtune": {3},
+    "MaxText": {500},
+    "Keras": {10},
+    "TensorFlow Estimator": {5000},
+    "timm": {450},
+    "Swin Transformer": {450},
+    "PaddleSeg / PaddleOCR / PaddleClas": {100},
+    "Colossal-AI": {500},
+    "Pax": {200},
+    "diffusers / kohya": {500},
 }
 
 
@@ -84,6 +123,13 @@ def test_only_a_finished_save_is_a_checkpoint(known: dict[str, Any], tmp_path: P
         saved = {checkpoint.step for checkpoint in read(tmp_path, *steps, *lines).checkpoints}
         expected = SAVED.get(known["framework"], set()) if kind == "checkpoint_saved" else set()
         assert saved == expected, kind
+
+
+@pytest.mark.parametrize("known", FORMATS, ids=lambda known: known["framework"])
+def test_only_a_line_of_a_step_is_one(known: dict[str, Any]) -> None:
+    for kind, lines in known["examples"].items():
+        found = known_formats()[1].scan("".join(f"{line}\n" for line in lines).encode())
+        assert {one.progress is not None for one in found} <= {kind == "step"}, kind
 
 
 def test_the_step_of_a_progress_bar_is_read(tmp_path: Path) -> None:

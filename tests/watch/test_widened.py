@@ -16,7 +16,7 @@ from streams.watch.packs import Signature, load_packs
 from streams.watch.widened import widened
 from tests.watch.parts import matcher
 
-FORMATS = Path(__file__).with_name("data") / "formats.jsonl"
+DATA = Path(__file__).with_name("data")
 
 WORDS = st.sampled_from(
     ["rank 3", "node", "hash", "checksum", "mismatch", "detected", "hang", "timeout", " ", ": ", "x"]
@@ -82,7 +82,7 @@ def test_every_shipped_pattern_keeps_its_words() -> None:
 def test_a_healthy_line_is_read_for_its_step_and_for_nothing_else() -> None:
     """hyperscan stops at each candidate, and RE2 reads it: a word of healthy lines would slow every job's log down."""
     healthy = "".join(f"{line}\n" for line in lines(200_000, chatty=True)).encode()
-    for known in map(json.loads, FORMATS.read_text().splitlines()):
+    for known in map(json.loads, "".join(file.read_text() for file in DATA.glob("*formats.jsonl")).splitlines()):
         healthy += "".join(f"{line}\n" for line in known["examples"]["step"]).encode()
     stopped: dict[bytes, set[int]] = {}
 
