@@ -1,4 +1,4 @@
-"""All projectors together: the rows of one record, and the order in which tables are written."""
+"""All projectors together: the rows of records, and the order in which tables are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ PROJECTORS: tuple[Projector, ...] = (attempts.rows_for, advice.rows_for, timelin
 UPSERTS: tuple[Upsert, ...] = (*attempts.UPSERTS, *advice.UPSERTS, *timeline.UPSERTS, *audit.UPSERTS)
 
 
-def rows_for(record: Record) -> Iterator[Row]:
-    """Every row that one record adds to or changes in the tables."""
+def rows_for(*records: Record) -> Iterator[Row]:
+    """Every row that the records add to or change in the tables; of one table in the records' order.
+
+    One projector after the other: to take turns at each record costs a third more.
+    """
     for projector in PROJECTORS:
-        yield from projector(record)
+        for record in records:
+            yield from projector(record)

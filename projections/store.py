@@ -73,7 +73,7 @@ def prepare(batches: Iterable[Batch]) -> Prepared:
     """Make the rows of some batches. Runners take partitions in one order, so that none waits for another."""
     ordered = tuple(sorted(batches, key=lambda batch: batch.source))
     items = [item for batch in ordered for item in batch.records]
-    rows = (row for item in items if isinstance(item, Record) for row in rows_for(item))
+    rows = rows_for(*(item for item in items if isinstance(item, Record)))
     return Prepared(ordered, documents_of(rows, UPSERTS), tuple(item for item in items if isinstance(item, Problem)))
 
 
