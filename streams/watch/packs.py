@@ -24,7 +24,7 @@ SIGNATURE_KEYS = {
 }
 PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase", "examples"}
 FORMAT_KEYS = {
-    *("framework", "step", "saved", "loaded", "mark", "loss"),
+    *("framework", "step", "first_epoch", "saved", "loaded", "mark", "loss"),
     *("step_examples", "saved_examples", "loaded_examples", "mark_examples"),
 }
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
@@ -99,6 +99,8 @@ class Format:
     """File, line and entry, for messages."""
     mark: FormatPart | None = None
     """Lines by which the framework is known although they carry no step."""
+    first_epoch: int = 0
+    """What the framework calls its first epoch."""
 
 
 @dataclass(frozen=True)
@@ -253,4 +255,5 @@ def _format(read: PackEntry) -> Format:
         source=read.text("source"),
         place=read.place,
         mark=part("mark"),
+        first_epoch=read.number("first_epoch", 0, most=1),
     )

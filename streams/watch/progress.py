@@ -27,6 +27,19 @@ class Step:
     def framework(self) -> str:
         return self.form.framework
 
+    @property
+    def of_run(self) -> int:
+        """The step counted over all epochs, where the line says how many each has: else a program that prints one line
+        an epoch would seem to stand still."""
+        if self.epoch is None or self.total_steps is None:
+            return self.step
+        return max(self.epoch - self.form.first_epoch, 0) * self.total_steps + self.step
+
+    @property
+    def total_of_run(self) -> int | None:
+        """How many steps the run has; None where only an epoch's are known."""
+        return self.total_steps if self.epoch is None else None
+
     def seconds_per_step(self, line: bytes) -> float | None:
         """Read from the step's line only when wanted: most steps are not kept."""
         seconds = _value(self.form.seconds_per_step, line)
@@ -67,7 +80,8 @@ def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Che
     captured: Captured | None = None if part is None else part.pattern.search(line)
     if captured is None:
         return None
-    return Checkpoint(framework, _whole(captured.groups.get("step")), captured.groups.get("path"), captured.start)
+    step = _whole(_first(captured.groups, "step", "step2"))
+    return Checkpoint(framework, step, captured.groups.get("path"), captured.start)
 
 
 def _first(groups: dict[str, str], *names: str) -> str | None:

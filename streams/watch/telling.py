@@ -48,7 +48,7 @@ class Teller:
             if self._throttle.keeps_fault(attempt, found.fault.signature.id, origin.node, origin.rank, at_ms):
                 yield fault_fact(line, attempt, found.fault, origin)
         if found.progress is not None:
-            self._steps[attempt] = found.progress.step
+            self._steps[attempt] = found.progress.of_run
             if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
                 yield progress_fact(line, attempt, found.progress)
         if found.saved is not None and (step := self._step_of(found.saved, line, attempt)) is not None:

@@ -105,6 +105,22 @@ def test_only_a_finished_save_counts() -> None:
     assert [(one.loaded.step, one.loaded.path) for one in said if one.loaded] == [(2000, "/ck")]
 
 
+@pytest.mark.parametrize(
+    ("line", "loaded"),
+    [
+        ("Resuming training from checkpoint /ckpt/run1/checkpoint-3000", (3000, "/ckpt/run1/checkpoint-3000")),
+        ("Continuing training from checkpoint-500", (500, "checkpoint-500")),
+        ("Resuming from global step 1200", (1200, None)),
+        ("Loading from detectron2://ImageNetPretrained/MSRA/R-50.pkl", None),
+    ],
+)
+def test_a_checkpoint_that_a_path_names_is_of_the_step_that_the_path_says(
+    line: str, loaded: tuple[int, str | None] | None
+) -> None:
+    said = [(one.loaded.step, one.loaded.path) for one in matcher().scan(f"{line}\n".encode()) if one.loaded]
+    assert said == ([] if loaded is None else [loaded])
+
+
 def test_an_endless_line_is_read_around_its_first_match() -> None:
     [found] = matcher().scan(b"x" * 500_000 + XID79 + b"y" * 500_000)
     assert found.fault is not None

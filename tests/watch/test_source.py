@@ -89,6 +89,16 @@ def test_progress_is_throttled_but_the_first_and_every_checkpoint_are_kept(path:
     assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [199, 200]
 
 
+def test_steps_of_an_epoch_are_told_as_steps_of_the_run(path: Path) -> None:
+    line = (
+        "08/01 10:0{minute}:00 - mmengine - INFO - Epoch(train)  [{epoch}][50/60]  lr: 1.0e-03  time: 1.0  loss: 2.1\n"
+    )
+    path.write_text("".join(line.format(minute=minute, epoch=minute + 1) for minute in range(3)))
+    facts = facts_of(everything(Source(str(path), reading()), NOW, running(path)))
+    steps = [(fact.step, fact.total_steps) for fact in facts if isinstance(fact, ProgressObserved)]
+    assert steps == [(50, None), (110, None), (170, None)]
+
+
 def test_a_job_may_ask_for_a_shorter_progress_interval(path: Path) -> None:
     path.write_text("".join(STEP.format(time=f"10:00:{n:02}.0", step=n) for n in range(10)))
     claim = claim_on(path, job_view(attempt_view(0, path), interval_s=2))
