@@ -79,6 +79,10 @@ _ENDED = {"worker-killed", "worker-bus-error", "segmentation-fault", "python-exc
 _LEADING_UP = {"soft-lockup"}
 # A kernel of the program met something; the GPU that can't get rid of it then stops.
 _MET_BEFORE = {"xid-hardware": "xid-application", "amdgpu-lost": "amdgpu-page-fault"}
+# What the driver asks for once an Xid was met: of all GPUs, if the host must be rebooted.
+_ASKED = {"xid-recovery-asked"}
+# Xids after which it may ask so, and which by themselves prove less.
+_ASKED_FOR = {"xid-application", "xid-nvlink-access", "xid-other"}
 # The head of a message, of which the next lines say what it is about.
 _HEAD_OF_MESSAGE = "terminate called after throwing"
 _DEVICE = re.compile(r"Xid \((?P<device>[^)]*)\)|amdgpu (?P<address>[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d)")
@@ -103,6 +107,7 @@ def root_line(lines: Sequence[Line]) -> Line:
         _why_it_ended,
         _leading_up,
         _met_before_it_stopped,
+        _asked_for,
         _first_of_its_group,
     ):
         root = rule(root, lines)
@@ -230,6 +235,15 @@ def _met_before_it_stopped(root: Line, lines: Sequence[Line]) -> Line:
     kind = _MET_BEFORE.get(root.signature)
     device = _device(root)
     met = _earliest(lines, lambda line: line.signature == kind and _device(line) == device)
+    return root if met is None or moment(met) >= moment(root) else met
+
+
+def _asked_for(root: Line, lines: Sequence[Line]) -> Line:
+    """A recovery that the driver asks for only repeats what an Xid did to a GPU of the host before."""
+    if root.signature not in _ASKED:
+        return root
+    node = root.evidence.node
+    met = _earliest(lines, lambda line: line.signature in _ASKED_FOR and line.evidence.node == node)
     return root if met is None or moment(met) >= moment(root) else met
 
 

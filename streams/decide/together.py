@@ -24,6 +24,8 @@ FORERUN_MS = 10 * 60_000
 """A sign explains what follows it within this time; what is not done yet, as long as it takes."""
 _LASTING = {"save-unfinished"}
 _SLOW = {"slow-rank", "straggler-report"}
+# A message whose first line says what happened, and the one below it that says to which node.
+_BELOW = {"daemon-lost": "daemon-lost-on"}
 
 
 def announced(cause: Cause, lines: Sequence[Line]) -> Cause:
@@ -115,6 +117,17 @@ def slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
         return said(root, root.fault_class, Scope.UNKNOWN, Remedy.WAIT, 0.5, what(root))
     text = f"{what(root)}, which runs on {node}"
     return said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, (node,))
+
+
+def named_below(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """The node that a message names only below its first line."""
+    below = [line for line in lines if line.signature == _BELOW.get(root.signature) and moment(line) > moment(root)]
+    if not below:
+        return None
+    first = min(below, key=moment)
+    node = host_of(first.evidence.node, scene.nodes)
+    nodes = (node,) if node is not None else ()
+    return said(root, root.fault_class, first.scope, first.remedy, 0.6, what(first), nodes)
 
 
 def worn(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:

@@ -13,7 +13,16 @@ from streams.decide.blame import host_of, silent_node, voices_against
 from streams.decide.cause import Cause, Earlier, Scene, said, what
 from streams.decide.roots import BETWEEN_RANKS, CERTAIN, ENDED_BY_SCHEDULER, TIER, moment, rank, root_line
 from streams.decide.state import Line
-from streams.decide.together import alone, announced, blocked_in_driver, outwaited, slow_rank, whole_site, worn
+from streams.decide.together import (
+    alone,
+    announced,
+    blocked_in_driver,
+    named_below,
+    outwaited,
+    slow_rank,
+    whole_site,
+    worn,
+)
 
 __all__ = ["HANG_SILENCE_MS", "Cause", "Earlier", "Scene", "moment", "root_line", "weigh"]
 
@@ -65,6 +74,7 @@ def _weigh(lines: Sequence[Line], scene: Scene) -> Cause:
         worn,
         whole_site,
         _confirmed,
+        named_below,
         _blamed_by_others,
     ):
         cause = rule(root, lines, scene)

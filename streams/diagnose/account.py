@@ -14,7 +14,7 @@ from datetime import UTC
 from functools import partial
 
 from schemas.facts import Evidence
-from schemas.vocabulary import FaultClass, Phase, Remedy
+from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy
 from streams.decide.roots import CERTAIN, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
@@ -39,6 +39,9 @@ SKEW_MS, LATE_MS = 2_000, 1_500_000
 STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
+# A bar of tqdm, and the last line of an exception that nobody caught.
+_BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
+_RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?[A-Za-z_][\w.]*(?:Error|Exception): ")
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
 MOST_LINES = 512
 MOST_NODES = 4096
@@ -200,7 +203,8 @@ class Account:
 
     def _note(self, found: Found, stamped: int | None, offset: int, line_no: int, silent_ms: int | None) -> None:
         if found.progress is not None:
-            self._moved(found.progress, finite=not _is_nan(found.fault) and not is_skipped(found.line))
+            finite = not _is_nan(found.fault) and not is_skipped(found.line)
+            self._moved(found.progress, finite=finite, is_bar=_BAR.search(found.line) is not None)
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
@@ -213,7 +217,7 @@ class Account:
             if _COMPLETED.search(found.line):
                 self._completed()
 
-    def _moved(self, step: Step, *, finite: bool) -> None:
+    def _moved(self, step: Step, *, finite: bool, is_bar: bool) -> None:
         self.frameworks[step.framework] += 1
         if step.framework == UNKNOWN and len(self.frameworks) > 1:
             return
@@ -221,8 +225,10 @@ class Account:
         if finite and self.faults and self._reached is not None and key < self._reached:
             self._started_over()
         if finite and (self._reached is None or key > self._reached):
+            # A bar that an exception closes is printed once more: where none was seen before, it may not have moved.
+            closed = is_bar and self._reached is None and step.step > 0
             self._reached = key
-            lasting = [sighting for sighting in self.faults if _is_final(sighting.line)]
+            lasting = [one for one in self.faults if _is_final(one.line) or (closed and _is_raised(one.line))]
             self.outlived += len(self.faults) - len(lasting)
             self.faults, self._before, self.finished = lasting, [], False
             self._kept.clear()
@@ -282,6 +288,10 @@ def _is_final(line: Line) -> bool:
     """Whether steps after it take nothing back: the scheduler ended the run, or a device makes each step slow."""
     slow = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
     return slow or line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
+
+
+def _is_raised(line: Line) -> bool:
+    return line.role is LineRole.CAUSE and _RAISED.match(line.evidence.text) is not None
 
 
 def _is_waiting(found: Found) -> bool:

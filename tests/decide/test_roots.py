@@ -72,6 +72,15 @@ refused = line("nccl-connect-failed", FaultClass.NETWORK_IB, 20, precedence=44)
 unmapped = line("amdgpu-page-fault", FaultClass.USER_CODE, 10, precedence=59, text="amdgpu 0000:65:00.0: page fault (")
 reset = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:65:00.0: GPU reset begin!")
 another = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:c1:00.0: GPU reset begin!")
+asked = line(
+    "xid-recovery-asked",
+    FaultClass.GPU_HARDWARE,
+    20,
+    precedence=81,
+    scope=Scope.NODE,
+    remedy=Remedy.RESTART_EXCLUDING_NODE,
+    text="NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)",
+)
 torn = line("nccl-socket-failed", FaultClass.NETWORK_IB, 20, precedence=28, role=EFFECT)
 
 
@@ -119,6 +128,10 @@ def bus(at_ms: int, node: str | None = "node2") -> Line:
         ([notice, refused], 0),
         ([unmapped, reset], 0),
         ([unmapped, another], 1),
+        ([fault(10, 1), asked], 0),
+        ([fault(30, 1), asked], 1),
+        ([python, asked], 1),
+        ([stopped, asked], 0),
     ],
 )
 def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: int) -> None:
@@ -182,6 +195,20 @@ def test_a_gpu_that_stops_after_a_kernel_s_exception_is_left_out_and_the_excepti
     cause = weigh([fault(10, 1), stopped], HERE)
     assert (cause.root, cause.fault_class) == (fault(10, 1), FaultClass.GPU_HARDWARE)
     assert (cause.scope, cause.remedy) == (Scope.NODE, Remedy.RESTART_EXCLUDING_NODE)
+
+
+def test_a_recovery_that_the_driver_asks_for_proves_what_an_xid_alone_does_not() -> None:
+    cause = weigh([fault(10, 1), asked], HERE)
+    assert (cause.root, cause.fault_class) == (fault(10, 1), FaultClass.GPU_HARDWARE)
+    assert (cause.scope, cause.remedy) == (Scope.NODE, Remedy.RESTART_EXCLUDING_NODE)
+
+
+def test_a_node_that_a_message_names_below_its_first_line_is_the_one_that_was_lost() -> None:
+    head = line("daemon-lost", FaultClass.NODE_LOST, 10, precedence=37, role=EFFECT)
+    below = line("daemon-lost-on", FaultClass.NODE_LOST, 20, precedence=36, scope=Scope.NODE, node="node2", role=EFFECT)
+    cause = weigh([head, below], HERE)
+    assert (cause.root, cause.scope, cause.nodes) == (head, Scope.NODE, ("node2",))
+    assert weigh([head], HERE).scope is Scope.UNKNOWN
 
 
 def test_processes_that_are_blocked_after_the_driver_cleaned_up_wait_for_the_driver() -> None:

@@ -43,3 +43,26 @@ def test_a_failure_is_explained_by_where_it_began(lines: list[str], root: int, k
 
 def test_a_save_after_which_nobody_waits_in_vain_is_nothing() -> None:
     assert diagnosed([SAVING]).remedy is Remedy.IGNORE
+
+
+BAR = " {percent}%|█▋        | {step}/174 [4:02:24<19:23:34, 484.82s/it]"
+RAISED = "RuntimeError: [enforce fail at inline_container.cc:337] . unexpected pos 11347827264 vs 11347827160"
+
+
+@pytest.mark.parametrize(
+    ("after", "remedy"),
+    [
+        ([(17, 30)], Remedy.RESTART),
+        ([(17, 30), (17, 30)], Remedy.RESTART),
+        ([(17, 30), (18, 31)], Remedy.IGNORE),
+        ([(0, 0)], Remedy.IGNORE),
+    ],
+    ids=["closed", "closed-twice", "moved-on", "a-new-bar"],
+)
+def test_a_bar_that_an_exception_closes_is_no_progress(after: list[tuple[int, int]], remedy: Remedy) -> None:
+    bars = [BAR.format(percent=percent, step=step) for percent, step in after]
+    assert diagnosed([RAISED, *bars]).remedy is remedy
+
+
+def test_a_warning_before_the_first_step_is_outlived_by_it() -> None:
+    assert diagnosed(["node01: Input/output error on /data, will go on", BAR.format(percent=17, step=30)]).root is None
