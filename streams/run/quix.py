@@ -41,6 +41,10 @@ BEHIND_MS = 1_000
 """A worker that handles records older than this is behind: to catch up counts for more than a few milliseconds."""
 
 
+class PartitionsLost(RuntimeError):
+    """The group gave this worker's partitions away without asking it: what it has not committed is void."""
+
+
 def is_due(open_s: float, age_ms: float) -> bool:
     """Whether to commit after so long, a record of this age having been handled; COMMIT_LATE_S ends it in any case."""
     return open_s >= COMMIT_SOON_S and age_ms < BEHIND_MS
@@ -116,6 +120,16 @@ class Application(PlainApplication):
         open_s, age_ms = time.monotonic() - checkpoint._created_at, time.time() * 1000 - self._handled_ms
         if not messages or is_due(open_s, age_ms):
             self.commit()
+
+    def _on_lost(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """End, where anything was not committed: the next start takes state and place from what was.
+
+        Quix goes on, and commits in its next life in the group what it did in the last one, while whoever has the
+        partitions by then begins before it: facts would be decided twice.
+        """
+        super()._on_lost(consumer, partitions)
+        if not self._processing_context.checkpoint.empty():
+            raise PartitionsLost("Kafka did not hear of this worker for a whole session, or knows it no more")
 
     def _wait(self) -> list[Message]:
         """`consume` would wait until the batch is full."""

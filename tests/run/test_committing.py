@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.run.quix import Application
+from streams.run.quix import Application, PartitionsLost
 
 LATER = [False, True]
 """A checkpoint that becomes due between two looks at it."""
@@ -50,3 +50,16 @@ def test_nothing_is_committed_before_its_states_are_written(
     monkeypatch.setattr(context, "init_checkpoint", lambda: None)
     context.commit_checkpoint(**asked)
     assert seen == done
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_worker_whose_partitions_were_lost_ends_where_anything_was_not_committed(
+    monkeypatch: pytest.MonkeyPatch, *, empty: bool
+) -> None:
+    app = Application(lambda: None, broker_address="nowhere:9", consumer_group="none")
+    monkeypatch.setattr(app._processing_context, "_checkpoint", Checkpoint([], [False], empty=empty))
+    if empty:
+        app._on_lost(None, [])
+    else:
+        with pytest.raises(PartitionsLost):
+            app._on_lost(None, [])
