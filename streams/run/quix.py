@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -136,17 +136,18 @@ class Application(PlainApplication):
         message = self._consumer.poll(IDLE_POLL_S if self._processing_context.checkpoint.empty() else POLL_S)
         return [] if message is None else [message]
 
-    def write(self, record: Outgoing, time_ms: int) -> None:
-        """Write a record in the open transaction. What Kafka refuses of it, the commit raises.
+    def write(self, records: Iterable[Outgoing], time_ms: int) -> None:
+        """Write records in the open transaction. What Kafka refuses of them, the commit raises.
 
         Past Quix's own wrappers, which ask for deliveries after each record: that takes as long as writing it.
         """
-        told: dict[str, Any] = {"headers": record.headers, "timestamp": time_ms}
         kafka, on_delivery = self._producer._producer._producer, self._producer._on_delivery
-        try:
-            kafka.produce(record.topic.name, record.value, record.key, on_delivery=on_delivery, **told)
-        except BufferError:
-            self._producer.produce(record.topic.name, record.value, record.key, **told)  # which waits for room
+        for out in records:
+            told: dict[str, Any] = {"headers": out.headers, "timestamp": time_ms}
+            try:
+                kafka.produce(out.topic.name, out.value, out.key, on_delivery=on_delivery, **told)
+            except BufferError:
+                self._producer.produce(out.topic.name, out.value, out.key, **told)  # which waits for room
 
     def commit(self) -> None:
         """Commit what was handled so far; a record that is being handled is not part of it."""

@@ -100,14 +100,14 @@ def stream(
         counts: Counter[str] = Counter()
         try:
             for record, outgoing in zip(records, worker.handle_all(records, app.store), strict=True):
-                for out in outgoing:
-                    app.write(out, record.recorded_ms)
+                app.write(outgoing, record.recorded_ms)
                 app.done(record)
-                DECIDED.inc()
-                counts.update(out.topic.name for out in outgoing)
+                for out in outgoing:
+                    counts[out.topic.name] += 1
         except ParkingFull:
             app.commit()  # what was parked before is there to be looked at
             raise
+        DECIDED.inc(len(records))
         for topic, count in counts.items():
             emitted[topic].inc(count)
         PARKED_METRIC.labels(crew.input.name).inc(counts[PARKED.name])
