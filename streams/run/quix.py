@@ -125,10 +125,11 @@ class Application(PlainApplication):
         """End, where anything was not committed: the next start takes state and place from what was.
 
         Quix goes on, and commits in its next life in the group what it did in the last one, while whoever has the
-        partitions by then begins before it: facts would be decided twice.
+        partitions by then begins before it: facts would be decided twice. What fails already commits nothing, and is
+        to end with its own error, not with what follows from it.
         """
         super()._on_lost(consumer, partitions)
-        if not self._processing_context.checkpoint.empty():
+        if not self._failed and not self._processing_context.checkpoint.empty():
             raise PartitionsLost("Kafka did not hear of this worker for a whole session, or knows it no more")
 
     def _wait(self) -> list[Message]:

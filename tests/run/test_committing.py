@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from streams.run.quix import Application, PartitionsLost
@@ -52,14 +54,15 @@ def test_nothing_is_committed_before_its_states_are_written(
     assert seen == done
 
 
-@pytest.mark.parametrize("empty", [True, False])
-def test_a_worker_whose_partitions_were_lost_ends_where_anything_was_not_committed(
-    monkeypatch: pytest.MonkeyPatch, *, empty: bool
+@pytest.mark.parametrize(
+    ("empty", "failing", "ends"), [(True, False, False), (False, False, True), (False, True, False)]
+)
+def test_a_worker_whose_partitions_were_lost_ends_where_anything_was_not_committed_unless_it_does_already(
+    monkeypatch: pytest.MonkeyPatch, *, empty: bool, failing: bool, ends: bool
 ) -> None:
     app = Application(lambda: None, broker_address="nowhere:9", consumer_group="none")
     monkeypatch.setattr(app._processing_context, "_checkpoint", Checkpoint([], [False], empty=empty))
-    if empty:
+    if failing:
+        app.stop(fail=True)
+    with pytest.raises(PartitionsLost) if ends else nullcontext():
         app._on_lost(None, [])
-    else:
-        with pytest.raises(PartitionsLost):
-            app._on_lost(None, [])
