@@ -42,20 +42,26 @@ def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[s
         for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_S).items():
             _result(future, f"topic {name} could not be created")
         _await_topics(admin, bootstrap, {topic.name for topic in missing})
-    check_topics(bootstrap, wanted)
-    _adjust(admin, wanted)
+    _adjust(admin, wanted, _checked(admin, bootstrap, wanted))
     return [topic.name for topic in missing]
 
 
 def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
     """Raise TopicsError unless each topic is there with the partitions, cleanup and time stamps of the catalogue."""
-    wanted = list(topics)
-    admin = _admin(bootstrap)
+    _checked(_admin(bootstrap), bootstrap, list(topics))
+
+
+def _checked(admin: AdminClient, bootstrap: str, wanted: Sequence[Topic]) -> dict[str, Any]:
+    """The topics' configurations by name, once all are as they must be."""
     present = _list_topics(admin, bootstrap).topics
     absent = [topic.name for topic in wanted if topic.name not in present]
     if absent:
         raise TopicsError(f"Kafka at {bootstrap} lacks {', '.join(absent)}; run `recovery topics create`")
-    configs = _configs(admin, wanted)
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in wanted]
+    configs = {
+        resource.name: _result(future, f"the configuration of {resource.name} could not be read")
+        for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
+    }
     for topic in wanted:
         count = len(present[topic.name].partitions)
         if count != topic.partitions:
@@ -68,11 +74,11 @@ def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
             value = configs[topic.name][key].value
             if value != expected[key]:
                 raise TopicsError(f"{topic.name} has {key}={value}, not {expected[key]}; correct it with kafka-configs")
+    return configs
 
 
-def _adjust(admin: AdminClient, topics: Sequence[Topic]) -> None:
+def _adjust(admin: AdminClient, topics: Sequence[Topic], configs: dict[str, Any]) -> None:
     """Change what an earlier catalogue gave a topic and may be changed at any time."""
-    configs = _configs(admin, topics)
     changes = []
     for topic in topics:
         wanted = topic.config(replication=REPLICATION)
@@ -86,14 +92,6 @@ def _adjust(admin: AdminClient, topics: Sequence[Topic]) -> None:
     if changes:
         for resource, future in admin.incremental_alter_configs(changes, request_timeout=TIMEOUT_S).items():
             _result(future, f"the configuration of {resource.name} could not be changed")
-
-
-def _configs(admin: AdminClient, topics: Sequence[Topic]) -> dict[str, Any]:
-    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
-    return {
-        resource.name: _result(future, f"the configuration of {resource.name} could not be read")
-        for resource, future in admin.describe_configs(resources, request_timeout=TIMEOUT_S).items()
-    }
 
 
 def _admin(bootstrap: str) -> AdminClient:

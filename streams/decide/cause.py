@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.blame import Places
@@ -68,3 +68,10 @@ def said(
     """The outcome, with its kind added to the words."""
     kind = fault_class.value.replace("_", " ")
     return Cause(fault_class, scope, remedy, nodes, root, confidence, f"{text} ({kind})")
+
+
+def began_with(cause: Cause, first: Line | None) -> Cause:
+    """The cause with its root where it began; as it is where that is not known."""
+    if first is None:
+        return cause
+    return replace(cause, root=first, explanation=f"{what(first)}; then {cause.explanation}")

@@ -43,7 +43,7 @@ _OF_INTERFACE = {"hccl-told": _OF_LIBRARY, "npu-told": _OF_LIBRARY}
 # That a process ended. Before others wait for it in vain, it is why they do.
 _DEATHS = {"process-exit", "process-died", "slurm-task-exit", "said-exception"}
 # What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.
-_OF_KERNEL = {
+OF_KERNEL = {
     "kernel-gpu": {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK, FaultClass.USER_CODE},
     "kernel-network": {FaultClass.NETWORK_IB},
     "kernel-storage": {FaultClass.STORAGE_IO},
@@ -61,18 +61,18 @@ _HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed", "nccl-transport"}
 _STALLED = {"stalled-ranks"}
 # What somebody says of himself in words that no signature knows better.
 _SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
-# What is said of anything but a connection or a collective, in such words.
-_TOLD = {
-    *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom", "said-storage"),
-    *("said-stuck", "said-collective", "said-network", "said-data", "said-nan", "said-environment"),
+# What is said of the machine, in such words.
+_SAID_OF_MACHINE = {
+    *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom"),
+}
+# And what is said of anything at all, but for the run's end.
+_TOLD = _SAID_OF_MACHINE | {
+    *("said-storage", "said-stuck", "said-collective", "said-network", "said-data", "said-nan", "said-environment"),
 }
 # That the run gives way, in such words.
 _GIVES_WAY = {"said-preempted"}
 # What is said of the machine, or by whoever rules over the run: why a process ended, where that itself tells only that.
-_OF_MACHINE = {
-    *("said-ecc", "said-nvlink", "said-gpu", "said-host", "said-node", "said-gpu-memory", "said-oom"),
-    *("said-preempted", "said-time-limit", "kernel-gpu", "kernel-network", "kernel-storage", "kernel-host"),
-}
+_OF_MACHINE = _SAID_OF_MACHINE | OF_KERNEL.keys() | {"said-preempted", "said-time-limit"}
 # That a process was ended, or ended with an exception of which nothing is known.
 _ENDED = {"worker-killed", "worker-bus-error", "segmentation-fault", "python-exception", "bare-exception"}
 # By which a host announces that it fails.
@@ -163,8 +163,7 @@ def _stalled_before_its_end(root: Line, lines: Sequence[Line]) -> Line:
     """A run that waits for some of its ranks ends at its time limit, however long that takes."""
     if root.fault_class is not FaultClass.SCHEDULER_TIMEOUT:
         return root
-    stalled = _earliest(lines, lambda line: line.signature in _STALLED)
-    return root if stalled is None or moment(stalled) >= moment(root) else stalled
+    return _if_before(root, lines, lambda line: line.signature in _STALLED)
 
 
 def _how_a_peer_went(root: Line, lines: Sequence[Line]) -> Line:
@@ -178,8 +177,9 @@ def _death_before(root: Line, lines: Sequence[Line]) -> Line:
     """Ranks wait in vain, or lose a connection, because a process that they need has ended before."""
     if root.fault_class not in BETWEEN_RANKS or root.role is LineRole.CAUSE:
         return root
-    death = _earliest(lines, lambda line: line.signature in _DEATHS and _HEAD_OF_MESSAGE not in line.evidence.text)
-    return root if death is None or moment(death) >= moment(root) else death
+    return _if_before(
+        root, lines, lambda line: line.signature in _DEATHS and _HEAD_OF_MESSAGE not in line.evidence.text
+    )
 
 
 def _why_a_peer_is_gone(root: Line, lines: Sequence[Line]) -> Line:
@@ -187,7 +187,7 @@ def _why_a_peer_is_gone(root: Line, lines: Sequence[Line]) -> Line:
     if root.signature not in _PEER_GONE:
         return root
     elsewhere = BETWEEN_RANKS | ENDED_BY_SCHEDULER
-    known = [line for line in lines if line.precedence >= TIER or line.signature in _OF_KERNEL]
+    known = [line for line in lines if line.precedence >= TIER or line.signature in OF_KERNEL]
     vague = [line for line in lines if line.signature in _SAID and moment(line) < moment(root)]
     said = [line for line in known if line.fault_class not in elsewhere] or vague
     return min(said, key=rank, default=root)
@@ -198,10 +198,11 @@ def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
     if root.precedence >= CERTAIN or (root.fault_class is FaultClass.USER_CODE and not _RUNTIME.match(root.signature)):
         return root
     torn = root.fault_class in BETWEEN_RANKS and root.role is not LineRole.CAUSE
-    told = _earliest(
-        lines, lambda line: line.signature in _OF_KERNEL and (torn or root.fault_class in _OF_KERNEL[line.signature])
+    return _if_before(
+        root,
+        lines,
+        lambda line: line.signature in OF_KERNEL and (torn or root.fault_class in OF_KERNEL[line.signature]),
     )
-    return root if told is None or moment(told) >= moment(root) else told
 
 
 def _told_before(root: Line, lines: Sequence[Line]) -> Line:
@@ -209,16 +210,14 @@ def _told_before(root: Line, lines: Sequence[Line]) -> Line:
     if root.fault_class not in BETWEEN_RANKS or root.precedence >= CERTAIN or root.scope is Scope.NODE:
         return root
     kinds = _GIVES_WAY if root.role is LineRole.CAUSE else _TOLD | _GIVES_WAY
-    told = _earliest(lines, lambda line: line.signature in kinds)
-    return root if told is None or moment(told) >= moment(root) else told
+    return _if_before(root, lines, lambda line: line.signature in kinds)
 
 
 def _why_it_ended(root: Line, lines: Sequence[Line]) -> Line:
     """A process that was ended says not why: what was said of the machine before it explains it."""
     if root.signature not in _ENDED:
         return root
-    why = _earliest(lines, lambda line: line.signature in _OF_MACHINE)
-    return root if why is None or moment(why) >= moment(root) else why
+    return _if_before(root, lines, lambda line: line.signature in _OF_MACHINE)
 
 
 def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
@@ -226,16 +225,14 @@ def _leading_up(root: Line, lines: Sequence[Line]) -> Line:
     if root.fault_class is not FaultClass.HOST_HARDWARE or root.role is not LineRole.CAUSE:
         return root
     node = root.evidence.node
-    sign = _earliest(lines, lambda line: line.signature in _LEADING_UP and line.evidence.node == node)
-    return root if sign is None or moment(sign) >= moment(root) else sign
+    return _if_before(root, lines, lambda line: line.signature in _LEADING_UP and line.evidence.node == node)
 
 
 def _met_before_it_stopped(root: Line, lines: Sequence[Line]) -> Line:
     """A GPU that stops after it met an exception of a kernel stops for that."""
     kind = _MET_BEFORE.get(root.signature)
     device = _device(root)
-    met = _earliest(lines, lambda line: line.signature == kind and _device(line) == device)
-    return root if met is None or moment(met) >= moment(root) else met
+    return _if_before(root, lines, lambda line: line.signature == kind and _device(line) == device)
 
 
 def _asked_for(root: Line, lines: Sequence[Line]) -> Line:
@@ -243,8 +240,7 @@ def _asked_for(root: Line, lines: Sequence[Line]) -> Line:
     if root.signature not in _ASKED:
         return root
     node = root.evidence.node
-    met = _earliest(lines, lambda line: line.signature in _ASKED_FOR and line.evidence.node == node)
-    return root if met is None or moment(met) >= moment(root) else met
+    return _if_before(root, lines, lambda line: line.signature in _ASKED_FOR and line.evidence.node == node)
 
 
 def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
@@ -263,6 +259,12 @@ def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
 
 def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | None:
     return min((line for line in lines if wanted(line)), key=moment, default=None)
+
+
+def _if_before(root: Line, lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line:
+    """The earliest of the wanted lines, where it was printed before the root; else the root."""
+    found = _earliest(lines, wanted)
+    return root if found is None or moment(found) >= moment(root) else found
 
 
 def _device(line: Line) -> str | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.blame import host_of
-from streams.decide.cause import Cause, Scene, said, what
+from streams.decide.cause import Cause, Scene, began_with, said, what
 from streams.decide.roots import FORERUNNERS, PATIENT, moment
 from streams.decide.state import Line
 
@@ -40,8 +39,7 @@ def announced(cause: Cause, lines: Sequence[Line]) -> Cause:
         in_time = moment(root)[0] - moment(line)[0] <= FORERUN_MS or line.signature in _LASTING
         return of_kind and here and moment(line) < moment(root) and in_time
 
-    sign = min((line for line in lines if began(line)), key=moment, default=None)
-    return cause if sign is None else replace(cause, root=sign, explanation=f"{what(sign)}; then {cause.explanation}")
+    return began_with(cause, min((line for line in lines if began(line)), key=moment, default=None))
 
 
 def alone(root: Line, _lines: Sequence[Line], _scene: Scene) -> Cause | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
@@ -131,9 +132,9 @@ class Account:
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
-            offset, line_no = piece.offset + found.start, lines.before(found.start)
-            self._note(found, stamped, offset, line_no, silent_ms)
-            self.saves.take(found, partial(self._place, found, offset, line_no))
+            place = partial(self._place, found, piece.offset + found.start, lines.before(found.start))
+            self._note(found, stamped, silent_ms, place)
+            self.saves.take(found, place)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self.course.take(piece, every, self._stamp)
@@ -201,7 +202,7 @@ class Account:
         if node not in self.nodes and len(self.nodes) < MOST_NODES:
             self.nodes |= names_of([node])
 
-    def _note(self, found: Found, stamped: int | None, offset: int, line_no: int, silent_ms: int | None) -> None:
+    def _note(self, found: Found, stamped: int | None, silent_ms: int | None, place: Callable[[], Evidence]) -> None:
         if found.progress is not None:
             finite = not _is_nan(found.fault) and not is_skipped(found.line)
             self._moved(found.progress, finite=finite, is_bar=_BAR.search(found.line) is not None)
@@ -211,7 +212,7 @@ class Account:
         if found.loaded is not None:
             self._started_over()
         if found.fault is not None:
-            self._failed(found, found.fault, stamped, offset, line_no, silent_ms)
+            self._failed(found, found.fault, stamped, silent_ms, place)
         if found.phase is Phase.FINISHING:
             self.finished, self.finished_ms = True, self._now_ms
             if _COMPLETED.search(found.line):
@@ -252,7 +253,12 @@ class Account:
         self._kept.clear()
 
     def _failed(
-        self, found: Found, fault: Fault, stamped: int | None, offset: int, line_no: int, silent_ms: int | None
+        self,
+        found: Found,
+        fault: Fault,
+        stamped: int | None,
+        silent_ms: int | None,
+        place: Callable[[], Evidence],
     ) -> None:
         self._name(found.line)
         origin = origin_among(found.line, self.nodes)
@@ -263,10 +269,8 @@ class Account:
         self._kept[key] += 1
         if self._kept[key] > MOST_OF_ORIGIN or len(self.faults) >= MOST_LINES:
             return
-        text = kept_text(found.line, found.at)
         late = stamped is not None and SKEW_MS <= self._now_ms - stamped < LATE_MS
-        own_ms = stamped if late else None
-        evidence = Evidence(self.name, offset, line_no, own_ms, self._now_ms, node, origin.rank, text, digest_of(text))
+        evidence = replace(place(), line_ms=stamped if late else None, node=node, rank=origin.rank)
         signature = fault.signature
         line = Line(
             signature.id,

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from schemas.vocabulary import FaultClass
-from streams.decide.cause import Cause, what
-from streams.decide.roots import ENDED_BY_SCHEDULER, moment
+from streams.decide.cause import Cause, began_with
+from streams.decide.roots import ENDED_BY_SCHEDULER, OF_KERNEL, moment
 from streams.decide.state import Line
 
 BEGAN_MS = 30 * 60_000
 """What was told longer before is another story."""
 # What the kernel says of its machine in words that alone would prove little.
-_OF_KERNEL = {
-    *("kernel-host", "kernel-gpu", "kernel-network", "kernel-storage"),
-    *("soft-lockup", "nmi-unknown", "gpu-hung-task"),
-}
+_OF_MACHINE = OF_KERNEL.keys() | {"soft-lockup", "nmi-unknown", "gpu-hung-task"}
 _DEVICE = re.compile(r"\b(?:[\da-f]{4}:[\da-f]{2}:[\da-f]{2}(?:\.\d)?|nvme\d+|sd[a-z]+|mlx[45]_\d+|hl\d+|accel\d+)\b")
 _OF_DEVICES = {
     *(FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK),
@@ -32,18 +28,16 @@ _LEFT_BEHIND = {"left-behind"}
 
 def begun(cause: Cause, lines: Sequence[Line]) -> Cause:
     """The cause, with its root where the failure began."""
-    root = cause.root
-    first = _before_a_node_went(cause, lines) or _of_its_device(cause, lines) or _left_by_whom(root, lines)
-    if first is None:
-        return cause
-    return replace(cause, root=first, explanation=f"{what(first)}; then {cause.explanation}")
+    return began_with(
+        cause, _before_a_node_went(cause, lines) or _of_its_device(cause, lines) or _left_by_whom(cause.root, lines)
+    )
 
 
 def _before_a_node_went(cause: Cause, lines: Sequence[Line]) -> Line | None:
     """A node that is lost may have told why in its kernel's log, just before."""
     if cause.fault_class is not FaultClass.NODE_LOST:
         return None
-    return _first(cause.root, [line for line in lines if line.signature in _OF_KERNEL and _here(cause, line)])
+    return _first(cause.root, [line for line in lines if line.signature in _OF_MACHINE and _here(cause, line)])
 
 
 def _of_its_device(cause: Cause, lines: Sequence[Line]) -> Line | None:
@@ -51,7 +45,7 @@ def _of_its_device(cause: Cause, lines: Sequence[Line]) -> Line | None:
     if cause.fault_class not in _OF_DEVICES:
         return None
     devices = _devices(cause.root)
-    signs = [line for line in lines if line.signature in _OF_KERNEL and devices & _devices(line)]
+    signs = [line for line in lines if line.signature in _OF_MACHINE and devices & _devices(line)]
     return _first(cause.root, signs)
 
 

@@ -56,13 +56,12 @@ class StatefulWorker(ABC, Generic[Read, State, Event]):
         All are read, then all decided, then all written, unless one of them can't be: then one is handled at a time.
         Nothing is changed before, so that nothing need be taken back. Raises only what must stop the worker.
         """
+        handled: Iterable[list[Outgoing]]
         try:
-            together = self._together(records, store_of)
+            handled = self._together(records, store_of)
         except Exception:  # noqa: BLE001 - what it is, and whose, is seen when they are handled one by one
-            for record in records:
-                yield self.handle(record, store_of(record))
-        else:
-            yield from together
+            handled = (self.handle(record, store_of(record)) for record in records)
+        return iter(handled)
 
     def _together(self, records: Sequence[Incoming], store_of: StoreOf) -> list[list[Outgoing]]:
         for record in records:
@@ -72,8 +71,7 @@ class StatefulWorker(ABC, Generic[Read, State, Event]):
         decided = []
         for record, fact in zip(records, read, strict=True):
             at = record.partition, record.key
-            known = changed.get(at) or self._unwritten.get(at)
-            store, state = known if known is not None else self._opened(record, store_of)
+            store, state = changed.get(at) or self._known(record, store_of)
             after, events = self._decide(record, fact, state)
             changed[at] = store, after
             decided.append((record.recorded_ms, events))
@@ -83,16 +81,12 @@ class StatefulWorker(ABC, Generic[Read, State, Event]):
         self._unwritten |= changed
         return written
 
-    def _opened(self, record: Incoming, store_of: StoreOf) -> tuple[Store, State | None]:
-        store = store_of(record)
-        return store, self._load(record, store)
-
     def handle(self, record: Incoming, store: Store) -> list[Outgoing]:
         """Return what to write for one record; its key's new state waits for `write_states`.
 
         Raises only what must stop the worker.
         """
-        state = self._load(record, store)
+        store, state = self._known(record, lambda _: store)
         try:
             refuse_oversize(record)
             after, events = self._decide(record, self._read(record), state)
@@ -127,15 +121,20 @@ class StatefulWorker(ABC, Generic[Read, State, Event]):
     def _outgoing(self, event: Event, now_ms: int) -> Outgoing:
         """The record of an event."""
 
-    def _load(self, record: Incoming, store: Store) -> State | None:
-        """The state of the key in this partition, decoded only where the store's is not what this worker wrote last."""
+    def _known(self, record: Incoming, store_of: StoreOf) -> tuple[Store, State | None]:
+        """The place of the key in this partition, and its state: as decided since the last commit, or as stored."""
         unwritten = self._unwritten.get((record.partition, record.key))
         if unwritten is not None:
-            return unwritten[1]
+            return unwritten
+        store = store_of(record)
+        return store, self._load(record.key, store)
+
+    def _load(self, key: bytes, store: Store) -> State | None:
+        """The stored state, decoded only where it is not byte for byte what this worker wrote last."""
         held = store.get_bytes(self._state_key)
         if held is None:
             return None
-        written, state = self._decoded.get(record.key, (b"", None))
+        written, state = self._decoded.get(key, (b"", None))
         return state if state is not None and written == held else self._states.load(held)
 
     def _write_state(self, key: bytes, state: State, store: Store) -> None:

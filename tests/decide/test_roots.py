@@ -10,7 +10,7 @@ from streams.decide.roots import root_line
 from streams.decide.state import Line
 from streams.decide.together import FORERUN_MS
 from streams.decide.weighing import Scene, weigh
-from tests.decide.test_weighing import HERE, NODES, closed, ended, line, timeout, xid
+from tests.decide.test_weighing import HERE, NODES, broken, closed, ended, line, timeout, xid
 
 EFFECT = LineRole.CONSEQUENCE
 XID31 = "kernel: NVRM: Xid (PCI:0000:db:00): 31, pid={pid}, Ch 00000008, intr 00000000. MMU Fault"
@@ -52,15 +52,7 @@ killed = line("worker-killed", FaultClass.HOST_OOM, 20, precedence=26)
 message = line(
     "process-exit", FaultClass.USER_CODE, 10, precedence=6, role=EFFECT, text="terminate called after throwing x"
 )
-stopped = line(
-    "xid-hardware",
-    FaultClass.GPU_HARDWARE,
-    20,
-    precedence=94,
-    scope=Scope.NODE,
-    remedy=Remedy.RESTART_EXCLUDING_NODE,
-    text="NVRM: Xid (PCI:0000:db:00): 109",
-)
+stopped = broken("xid-hardware", FaultClass.GPU_HARDWARE, 20, 94, text="NVRM: Xid (PCI:0000:db:00): 109")
 stalled = line("stalled-ranks", FaultClass.HANG_NO_LOG, 10, precedence=32)
 number = line("hccl-told", FaultClass.NETWORK_IB, 10, precedence=30, role=EFFECT)
 meaning = line("hccl-stuck", FaultClass.NCCL_TIMEOUT, 20, precedence=31, role=EFFECT)
@@ -72,13 +64,11 @@ refused = line("nccl-connect-failed", FaultClass.NETWORK_IB, 20, precedence=44)
 unmapped = line("amdgpu-page-fault", FaultClass.USER_CODE, 10, precedence=59, text="amdgpu 0000:65:00.0: page fault (")
 reset = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:65:00.0: GPU reset begin!")
 another = line("amdgpu-lost", FaultClass.GPU_HARDWARE, 20, precedence=84, text="amdgpu 0000:c1:00.0: GPU reset begin!")
-asked = line(
+asked = broken(
     "xid-recovery-asked",
     FaultClass.GPU_HARDWARE,
     20,
-    precedence=81,
-    scope=Scope.NODE,
-    remedy=Remedy.RESTART_EXCLUDING_NODE,
+    81,
     text="NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)",
 )
 torn = line("nccl-socket-failed", FaultClass.NETWORK_IB, 20, precedence=28, role=EFFECT)

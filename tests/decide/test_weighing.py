@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schemas.facts import Evidence
@@ -47,16 +49,14 @@ def timeout(at_ms: int, sequence: int, rank: int, text: str = "") -> Line:
     )
 
 
+def broken(signature: str, fault_class: FaultClass, at_ms: int, precedence: int, **more: Any) -> Line:
+    """A line that says that its node is to be left."""
+    remedy = Remedy.RESTART_EXCLUDING_NODE
+    return line(signature, fault_class, at_ms, precedence=precedence, scope=Scope.NODE, remedy=remedy, **more)
+
+
 def xid(at_ms: int, node: str | None = "node2") -> Line:
-    return line(
-        "xid-off-the-bus",
-        FaultClass.GPU_HARDWARE,
-        at_ms,
-        precedence=98,
-        scope=Scope.NODE,
-        remedy=Remedy.RESTART_EXCLUDING_NODE,
-        node=node,
-    )
+    return broken("xid-off-the-bus", FaultClass.GPU_HARDWARE, at_ms, 98, node=node)
 
 
 def closed(at_ms: int, node: str, peer: str) -> Line:
@@ -148,15 +148,7 @@ def test_lines_that_say_which_node_an_address_or_a_rank_means(text: str, address
 
 
 def test_a_line_that_carries_only_a_rank_is_of_the_node_that_other_lines_give_that_rank() -> None:
-    gpu = line(
-        "ecc",
-        FaultClass.GPU_MEMORY_ECC,
-        10,
-        precedence=95,
-        scope=Scope.NODE,
-        remedy=Remedy.RESTART_EXCLUDING_NODE,
-        rank=9,
-    )
+    gpu = broken("ecc", FaultClass.GPU_MEMORY_ECC, 10, 95, rank=9)
     assert weigh([gpu], Scene(NODES, places=Places(ranks={9: "node3"}))).nodes == ("node3",)
     assert weigh([gpu], HERE).nodes == ()
 
