@@ -1,8 +1,8 @@
 """The lines of a block in which hyperscan found something, and which of them are worth reading.
 
 A chatty program prints many steps an interval, and watch keeps one. So of steps of a kind with nothing else between
-them only those are read that tell another time than the one before, in pieces of a sixth of the interval at most; and
-the last, which tells how far the program came.
+them only the first of each piece of time is read, a third of the interval at most; and the last, which tells how far
+the program came.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from streams.watch.stamps import PREFIX_BYTES
 
-_SECOND = re.compile(rb"\d\d:\d\d:\d\d")
-_TEN_SECONDS = re.compile(rb"\d\d:\d\d:\d")
-PIECES = 6
+_CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
+PIECES = 3
 """How many pieces an interval has at least."""
 
 Hit = tuple[int, int, int]
@@ -23,8 +22,9 @@ Candidate = tuple[int, int, int, tuple[int, ...]]
 """A line with matches: where it starts and ends, where its first match ends, and the patterns, in that order."""
 
 
-_Told = tuple[int, bytes, int]
-"""Of the step of a kind that was read last: where it starts, its time, and where in its line that stands."""
+_Told = tuple[int, int, bytes, int]
+"""Of the step of a kind that was read last: where it starts, and its piece of time; of that piece the last clock seen,
+as far as all that begins so belongs to it, and where in its line that stands."""
 
 
 def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
@@ -48,10 +48,12 @@ def thinned(
     `steps`: the patterns of steps; a line that matches any other as well is read. `stride`: so many bytes after a step
     no other of its kind is read, whatever its time.
     """
-    clock = _TEN_SECONDS if interval_ms >= PIECES * 10_000 else _SECOND if interval_ms >= PIECES * 1_000 else None
-    if clock is None:
+    piece_s = interval_ms // (PIECES * 1_000)
+    if piece_s == 0:
         yield from found
         return
+    if piece_s >= 10:
+        piece_s -= piece_s % 10  # so that a clock without its last digit is of one piece
     told: dict[tuple[int, ...], _Told] = {}
     passed: dict[tuple[int, ...], Candidate] = {}
     for one in found:
@@ -61,9 +63,9 @@ def thinned(
             passed[patterns] = one
             continue
         if before is not None or steps.issuperset(patterns):
-            match = clock.search(text, start, min(end, start + PREFIX_BYTES))
-            now = (start, b"", 0) if match is None else (start, match[0], match.start() - start)
+            now = _clocked(text, start, end, piece_s)
             if before is not None and now[1] == before[1]:
+                told[patterns] = before[0], *now[1:]
                 passed[patterns] = one
                 continue
             told[patterns] = now
@@ -76,6 +78,16 @@ def thinned(
     yield from sorted(passed.values())
 
 
+def _clocked(text: bytes, start: int, end: int, piece_s: int) -> _Told:
+    """A line as told; all without a clock are of one piece."""
+    match = _CLOCK.search(text, start, min(end, start + PREFIX_BYTES))
+    if match is None:
+        return start, -1, b"", 0
+    hours, minutes, seconds = map(int, match.groups())
+    piece = (hours * 3600 + minutes * 60 + seconds) // piece_s
+    return start, piece, match[0][:-1] if piece_s >= 10 else match[0], match.start() - start
+
+
 def _is_of_same_time(text: bytes, start: int, told: _Told) -> bool:
-    _, time, at = told
-    return time != b"" and text.startswith(time, start + at)
+    _, _, clock, at = told
+    return clock != b"" and text.startswith(clock, start + at)

@@ -18,7 +18,7 @@ from hyperscan import ScanTerminated
 
 from schemas.vocabulary import FaultClass, Phase
 from streams.watch.candidates import Candidate, Hit, candidates, thinned
-from streams.watch.packs import BadPack, Packs, PhaseSign, Signature
+from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
 from streams.watch.patterns import BadPattern, Captured, Pattern, database, together
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
 from streams.watch.surroundings import Surroundings
@@ -81,14 +81,13 @@ class Matcher:
         self._silent = [one for one in by_weight if one.fault_class is FaultClass.BENIGN_NOISE]
         self._silent_patterns = together([one.pattern for one in self._silent])
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
-        self._formats = packs.formats
-        self._format_of: dict[int, int] = {}
+        self._parts: dict[int, tuple[Format, FormatPart]] = {}
         steps = set()
-        for number, known in enumerate(packs.formats):
+        for known in packs.formats:
             steps.add(len(patterns))
             for part in (known.step, known.saved, known.loaded):
                 if part is not None:
-                    self._format_of[len(patterns)] = number
+                    self._parts[len(patterns)] = known, part
                     patterns.append((part.pattern, known.place))
         self._phases = {len(patterns) + number: sign for number, sign in enumerate(packs.phases)}
         patterns += [(sign.pattern, sign.place) for sign in packs.phases]
@@ -159,10 +158,13 @@ class Matcher:
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
         numbers = sorted({number for expression in patterns for number in self._meant[expression]})
-        for known in [self._formats[n] for n in sorted({self._format_of[n] for n in numbers if n in self._format_of})]:
-            progress = progress or read_step(known, line)
-            saved = saved or read_checkpoint(known.framework, known.saved, line)
-            loaded = loaded or read_checkpoint(known.framework, known.loaded, line)
+        for known, part in [self._parts[n] for n in numbers if n in self._parts]:
+            if part is known.step:
+                progress = progress or read_step(known, line)
+            elif part is known.saved:
+                saved = saved or read_checkpoint(known.framework, part, line)
+            else:
+                loaded = loaded or read_checkpoint(known.framework, part, line)
         phase = self._phase(line, [self._phases[n] for n in numbers if n in self._phases])
         fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)], around)
         if (fault, progress, saved, loaded, phase) == (None, None, None, None, None):

@@ -63,7 +63,8 @@ class Carried:
 
     def after(self, data: bytes, stamp: Stamp) -> Carried:
         """What is carried past more lines."""
-        return Carried(self._before_ms, (self._lines + data)[-NEAR_BYTES:], stamp)
+        lines = data if len(data) >= NEAR_BYTES else self._lines + data  # a block of a megabyte is not copied
+        return Carried(self._before_ms, lines[-NEAR_BYTES:], stamp)
 
     @property
     def ms(self) -> int | None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from streams.watch.packs import Format, FormatPart
-from streams.watch.patterns import Captured, Pattern
+from streams.watch.patterns import Pattern
 
 # More digits are no step counter, and would not fit the event.
 MOST_DIGITS = 18
@@ -75,9 +75,9 @@ def read_step(known: Format, line: bytes) -> Step | None:
     return Step(known, step, _whole(groups.get("total")), _whole(groups.get("epoch")), captured.start)
 
 
-def read_checkpoint(framework: str, part: FormatPart | None, line: bytes) -> Checkpoint | None:
+def read_checkpoint(framework: str, part: FormatPart, line: bytes) -> Checkpoint | None:
     """Return the checkpoint that a line of this part reports, or None."""
-    captured: Captured | None = None if part is None else part.pattern.search(line)
+    captured = part.pattern.search(line)
     if captured is None:
         return None
     step = _whole(_first(captured.groups, "step", "step2"))
