@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from schemas.topics import CATALOGUE, Topic
@@ -38,12 +38,13 @@ def create_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> list[s
         NewTopic(topic.name, topic.partitions, replication, config=topic.config(replication=replication))
         for topic in missing
     ]
+    created = []
     if new:
-        for name, future in admin.create_topics(new, operation_timeout=TIMEOUT_S).items():
-            _result(future, f"topic {name} could not be created")
+        futures = admin.create_topics(new, operation_timeout=TIMEOUT_S).items()
+        created = [name for name, future in futures if _is_created(name, future)]
         _await_topics(admin, bootstrap, {topic.name for topic in missing})
     _adjust(admin, wanted, _checked(admin, bootstrap, wanted))
-    return [topic.name for topic in missing]
+    return created
 
 
 def check_topics(bootstrap: str, topics: Iterable[Topic] = CATALOGUE) -> None:
@@ -105,6 +106,18 @@ def _list_topics(admin: AdminClient, bootstrap: str) -> Any:
         raise TopicsError(
             f"Kafka at {bootstrap} does not answer ({error.args[0].str()}); is it up? `recovery up` starts one here"
         ) from error
+
+
+def _is_created(name: str, future: "Future[Any]") -> bool:
+    """False where another process, which started at the same time, was quicker."""
+    try:
+        _result(future, f"topic {name} could not be created")
+    except TopicsError as error:
+        cause = error.__cause__
+        if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    return True
 
 
 def _await_topics(admin: AdminClient, bootstrap: str, names: set[str]) -> None:

@@ -1,7 +1,9 @@
 """Topics on a real Kafka: made as the catalogue has them, and refused where they differ."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 from uuid import uuid4
 
 import pytest
@@ -27,6 +29,21 @@ def test_missing_topics_are_made_once(stack: Endpoints, named: Callable[[Topic],
     assert create_topics(stack.kafka, topics) == [topic.name for topic in topics[2:]]
     assert create_topics(stack.kafka, topics) == []
     check_topics(stack.kafka, topics)
+
+
+def test_of_several_that_make_a_topic_at_once_one_has_made_it(
+    stack: Endpoints, named: Callable[[Topic], Topic]
+) -> None:
+    topics, starters = [named(JOURNAL)], 8
+    together = Barrier(starters)
+
+    def start(_: int) -> list[str]:
+        together.wait()
+        return create_topics(stack.kafka, topics)
+
+    with ThreadPoolExecutor(starters) as pool:
+        created = list(pool.map(start, range(starters)))
+    assert sorted(created) == [[]] * (starters - 1) + [[topics[0].name]]
 
 
 def test_a_topic_that_is_not_there_is_named(stack: Endpoints, named: Callable[[Topic], Topic]) -> None:
