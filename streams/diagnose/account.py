@@ -205,7 +205,9 @@ class Account:
     def _note(self, found: Found, stamped: int | None, silent_ms: int | None, place: Callable[[], Evidence]) -> None:
         if found.progress is not None:
             finite = not _is_nan(found.fault) and not is_skipped(found.line)
-            self._moved(found.progress, finite=finite, is_bar=_BAR.search(found.line) is not None)
+            # A bar that an exception closes is printed once more, with what is printed next behind it.
+            closed = _BAR.search(found.line) is not None and (found.progress.step > 0 or found.fault is not None)
+            self._moved(found.progress, finite=finite, closed=closed)
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
@@ -218,7 +220,7 @@ class Account:
             if _COMPLETED.search(found.line):
                 self._completed()
 
-    def _moved(self, step: Step, *, finite: bool, is_bar: bool) -> None:
+    def _moved(self, step: Step, *, finite: bool, closed: bool) -> None:
         self.frameworks[step.framework] += 1
         if step.framework == UNKNOWN and len(self.frameworks) > 1:
             return
@@ -226,8 +228,7 @@ class Account:
         if finite and self.faults and self._reached is not None and key < self._reached:
             self._started_over()
         if finite and (self._reached is None or key > self._reached):
-            # A bar that an exception closes is printed once more: where none was seen before, it may not have moved.
-            closed = is_bar and self._reached is None and step.step > 0
+            closed = closed and self._reached is None  # where no bar was seen before, it may not have moved
             self._reached = key
             lasting = [one for one in self.faults if _is_final(one.line) or (closed and _is_raised(one.line))]
             self.outlived += len(self.faults) - len(lasting)
