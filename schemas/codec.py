@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
@@ -61,8 +61,7 @@ class FixedIds:
         return self._fingerprints.get(schema_id)
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(NamedTuple):
     """An event ready for Kafka."""
 
     value: bytes

@@ -1,15 +1,17 @@
-"""Kafka records as the shells of deciders, relay and ask pass them around."""
+"""Kafka records as the shells of deciders, relay and ask pass them around.
+
+Named tuples, for several are made of each record that is read: a frozen dataclass takes five times as long to make.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from schemas.codec import Headers
 from schemas.topics import Topic
 
 
-@dataclass(frozen=True)
-class Incoming:
+class Incoming(NamedTuple):
     """A record that was read, as it is."""
 
     topic: str
@@ -25,8 +27,7 @@ class Incoming:
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A record to write. A value of None is a tombstone."""
 
     topic: Topic

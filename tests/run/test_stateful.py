@@ -80,9 +80,9 @@ def test_states_that_are_written_seldom_decide_the_same() -> None:
 
 
 BAD = (
-    replace(looked_after()[0], value=b"garbage"),
-    replace(looked_after()[0], value=None),
-    replace(looked_after()[0], key=b"local/8"),
+    looked_after()[0]._replace(value=b"garbage"),
+    looked_after()[0]._replace(value=None),
+    looked_after()[0]._replace(key=b"local/8"),
     *trained(replace(OPTED_IN, log_based_timeout_threshold_trainingloop=2**63 - 1)),
 )
 """What can't be read, decided or written."""
@@ -96,7 +96,7 @@ def test_in_batches_the_same_is_decided_as_one_by_one(
     records = facts(told(history))
     for at, record in bad:
         records.insert(at, record)
-    records = [replace(record, offset=number) for number, record in enumerate(records)]
+    records = [record._replace(offset=number) for number, record in enumerate(records)]
     (one, alone), (many, batched) = ((Worker(CODEC, POLICIES, "0"), defaultdict[bytes, Store](Store)) for _ in range(2))
     expected = [one.handle(record, alone[record.key]) for record in records]
     found: list[list[Outgoing]] = []
@@ -111,7 +111,7 @@ def test_in_batches_the_same_is_decided_as_one_by_one(
 def test_what_must_stop_the_worker_stops_it_after_what_came_before() -> None:
     first, *rest = looked_after()
     worker, store = Worker(CODEC, {}, "0"), Store()
-    handled = worker.handle_all([replace(first, value=b"garbage"), first, *rest], lambda _: store)
+    handled = worker.handle_all([first._replace(value=b"garbage"), first, *rest], lambda _: store)
     assert PARKED in [out.topic for out in next(handled)]
     with pytest.raises(MissingPolicy):
         next(handled)
@@ -128,7 +128,7 @@ def test_nothing_is_written_twice() -> None:
 def test_a_key_that_lies_in_two_partitions_has_a_state_in_each() -> None:
     worker, stores = Worker(CODEC, POLICIES, "0"), (CountingStore(), CountingStore())
     for partition, store in enumerate(stores):
-        worker.handle(replace(looked_after()[0], partition=partition), store)
+        worker.handle(looked_after()[0]._replace(partition=partition), store)
     worker.write_states()
     assert [store.written for store in stores] == [1, 1]
 
@@ -136,7 +136,7 @@ def test_a_key_that_lies_in_two_partitions_has_a_state_in_each() -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ([replace(looked_after()[0], value=b"x" * (MOST_BYTES + 1))], "more than the 262144 that a record may have"),
+        ([looked_after()[0]._replace(value=b"x" * (MOST_BYTES + 1))], "more than the 262144 that a record may have"),
         (trained(replace(OPTED_IN, log_based_timeout_threshold_trainingloop=2**63 - 1)), "OverflowError"),
     ],
     ids=["more than Kafka takes of us", "more than a record of ours can hold"],
