@@ -31,6 +31,7 @@ FORERUNNERS = {
     "nvme-aborted": {FaultClass.STORAGE_IO, FaultClass.NODE_LOST},
     "build-warned": {FaultClass.SOFTWARE_ENV},
     "verbs-absent": {FaultClass.SOFTWARE_ENV},
+    "norm-nonfinite": {FaultClass.NUMERIC_NAN},
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
 QUIET = PATIENT | FORERUNNERS.keys()

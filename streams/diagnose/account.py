@@ -19,11 +19,13 @@ from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy
 from streams.decide.roots import CERTAIN, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
+from streams.diagnose.answering import answered_ms
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.hosts import Hosts, host_of_line
+from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.saves import Saves
-from streams.diagnose.skipping import is_skipped, skipped_for_ever
+from streams.diagnose.skipping import Numbers, is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.masking import digest_of, kept_text
@@ -54,10 +56,6 @@ _PLACE = re.compile(
     rb"|srun: error: \S{1,63}: tasks? \d|\bRank=\d+ Node="
 )
 MOST_PLACES, PLACE_BYTES = 4096, 400
-# The speed of a device that works on its own: `[gpu0] 12/400 items done, 66.0 s/item`.
-_RATE = re.compile(
-    rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
-)
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,8 @@ class Account:
     last_checkpoint: int | None = None
     advanced_ms: int = 0
     """When training last moved on; 0 if no line says when."""
-    rates: dict[str, float] = field(default_factory=dict)
-    """Seconds per item of each GPU or rank that works on its own."""
+    peers: Peers = field(default_factory=Peers)
+    numbers: Numbers = field(default_factory=Numbers)
     voices: Voices = field(default_factory=Voices)
     course: Course = field(default_factory=Course)
     saves: Saves = field(default_factory=Saves)
@@ -118,9 +116,10 @@ class Account:
                 for node in named if leading is None else (*named, leading):
                     self._meet(node)
                 self.hosts.hear(line, named, word_in_front(line))
-                self._rate(line)
+                self.peers.take(line)
                 if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
                     self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
+        self.peers.compare(piece.data)
         self._read += len(piece.data)
         if self.last_step is None:
             self.ends.take(piece)
@@ -135,6 +134,7 @@ class Account:
             place = partial(self._place, found, piece.offset + found.start, lines.before(found.start))
             self._note(found, stamped, silent_ms, place)
             self.saves.take(found, place)
+            self.numbers.take(found, self._tail, piece.data)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self.course.take(piece, every, self._stamp)
@@ -169,14 +169,14 @@ class Account:
         return self._now_ms
 
     @property
+    def answered_ms(self) -> int:
+        """For how long nothing but answers to requests was printed at the end of a log without steps."""
+        return answered_ms(self.ends.pieces, self._stamp)
+
+    @property
     def idle_ms(self) -> int:
         """How long other lines were printed after the last step."""
         return 0 if self._idle_since_ms is None else self._now_ms - self._idle_since_ms
-
-    def _rate(self, line: bytes) -> None:
-        match = _RATE.match(line)
-        if match is not None and len(self.rates) < MOST_NODES:
-            self.rates[match.group(1).decode()] = float(match.group(2))
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)

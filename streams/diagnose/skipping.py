@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.state import Line
+from streams.watch.matcher import Found
+from streams.watch.neighbours import NEAR_BYTES
 
 FOR_EVER = 50
 """So many in a row, at the end: halving a loss scale of 32 bits takes fewer to come to its floor."""
@@ -19,6 +21,9 @@ LEAST_LINES = 3
 SIGNATURE, PRECEDENCE = "skipped-steps", 62
 """As weighty as a line that says the same itself."""
 _SKIPPED = re.compile(rb"number of skipped iterations: +(\d{1,9})")
+NONE_IN_STEPS = "nan-steps"
+"""The signature of a step whose loss or gradient is no number."""
+_SOME_LOSS = re.compile(rb"(?i)\bloss\w{0,24}['\"]?[ :=(]{1,4}\d")
 _LOSS = re.compile(rb"loss: +\d")
 _IN_ALL = re.compile(rb"\bskipped=(\d{1,12})")
 # Of the first rank only, where a rank is named: the others say the same.
@@ -88,6 +93,31 @@ class Skips:
             return _told(line) > 0 or self._overflows >= advance
         before, self._in_all = self._in_all, int(match[1])
         return before is not None and self._in_all - before >= advance
+
+
+@dataclass
+class Numbers:
+    """Give it every line that says something. Whether the run had any loss that is a number before its first that is
+    none: else there is no checkpoint to which a restart could go back."""
+
+    _none: int = 0
+    _finite: bool = False
+
+    @property
+    def never(self) -> bool:
+        """Whether not one loss was a number, in so many lines that no more is to be hoped for."""
+        return self._none >= LEAST_LINES and not self._finite
+
+    def take(self, found: Found, earlier: bytes, text: bytes) -> None:
+        """`earlier`: the last lines of the block before `text`, in which the line was found."""
+        if found.progress is not None and found.fault is None:
+            self._finite = True
+        if found.fault is None or found.fault.signature.id != NONE_IN_STEPS:
+            return
+        if self._none == 0:
+            before = earlier + text[max(0, found.start - NEAR_BYTES) : found.start]
+            self._finite = self._finite or _SOME_LOSS.search(before) is not None
+        self._none += 1
 
 
 def skipped_for_ever(first: Evidence) -> Line:

@@ -15,16 +15,16 @@ from streams.diagnose.beginnings import begun
 from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
+from streams.diagnose.peers import slowest
 from streams.diagnose.placing import placed
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
+from streams.diagnose.skipping import NONE_IN_STEPS
 from streams.diagnose.voices import LEAST_RANKS
 from streams.watch.matcher import Matcher
 
 # In so many files it is looked for what an unknown program counts up.
 MOST_PROPOSED = 8
-# Of devices that do the same work on their own, one that is so many times slower than another is broken.
-SLOW_FACTOR = 3
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,9 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
     cause = begun(weigh(counting, scene), counting)
+    if cause.root.signature == NONE_IN_STEPS and any(account.numbers.never for account in accounts):
+        text = f"{cause.explanation}, from the first step on: there is nothing to go back to"
+        cause = replace(cause, remedy=Remedy.TERMINATE_NO_RETRY, explanation=text)
     return _with_cause(cause, [one.line for one in sightings], steps, len(accounts), outlived)
 
 
@@ -173,7 +176,8 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     """No line says that anything failed: the run is well, or it stands still, or a device of it is slow."""
     accounts, finished, last = files.accounts, files.ended_well, files.moved_last
     idle_ms = min((account.idle_ms for account in last if account.last_step is not None), default=0)
-    rates = {worker: rate for account in accounts for worker, rate in account.rates.items() if rate > 0}
+    answered = max((account.answered_ms for account in accounts), default=0)
+    slower = slowest(account.peers for account in accounts)
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
     confidence = 0.8 if finished or outlived else 0.6
     slowed, root = None if finished else _slowed(last), None
@@ -182,10 +186,12 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
         text = (
             f"Step {steps.last_step} was the last, and other lines were printed for {idle_ms // 60_000} minutes more."
         )
-    elif len(rates) > 1 and max(rates.values()) >= SLOW_FACTOR * min(rates.values()):
-        slow = max(rates, key=lambda worker: rates[worker])
+    elif not finished and answered >= HANG_SILENCE_MS:
+        said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.5
+        text = f"For {answered // 60_000} minutes nothing but answers to requests was printed."
+    elif slower is not None:
         said, confidence = (FaultClass.STRAGGLER, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE), 0.6
-        text = f"{slow} needs {rates[slow]:g} s where another needs {min(rates.values()):g} s for the same work."
+        text = f"{slower.name} needs {slower.factor:.1f} times as long as another for the same work."
     elif slowed is not None:
         said, confidence, root = (FaultClass.STRAGGLER, Scope.UNKNOWN, Remedy.WAIT), 0.5, slowed
         text = slowed.detail[:1].upper() + slowed.detail[1:] + "."

@@ -140,6 +140,41 @@ def test_a_step_that_was_skipped_is_no_way_out_of_lost_numbers(tmp_path: Path) -
     assert said(tmp_path, job=lines(lost, skipped, healed)).remedy is Remedy.IGNORE
 
 
+def test_a_run_that_never_had_a_loss_has_nothing_to_go_back_to(tmp_path: Path) -> None:
+    def printed(loss: str) -> str:
+        return f"{{'loss': {loss}, 'grad_norm': {loss}, 'learning_rate': 1e-06, 'epoch': 0.01}}"
+
+    never = said(tmp_path, job=lines(*[printed("nan")] * 3))
+    assert (never.fault_class, never.remedy) == (FaultClass.NUMERIC_NAN, Remedy.TERMINATE_NO_RETRY)
+    assert "nothing to go back to" in never.explanation
+    assert said(tmp_path, job=lines(printed("2.1"), *[printed("nan")] * 3)).remedy is Remedy.RESTART
+    assert said(tmp_path, job=lines(step(80), *[printed("nan")] * 3)).remedy is Remedy.RESTART
+
+
+def test_a_log_that_only_a_scraper_makes_grow_is_that_of_a_hung_job(tmp_path: Path) -> None:
+    def answer(time: str) -> str:
+        return f'(Engine pid=7) [2026-03-24 {time}] INFO:     10.0.0.46:41646 - "GET /metrics HTTP/1.1" 200 OK'
+
+    begun = "(Trainer pid=9) [2026-03-24 06:00:00] timer.py:24 - Timer actor_train start"
+    assert said(tmp_path, job=lines(begun, answer("06:00:15"), answer("06:29:00"))).remedy is Remedy.IGNORE
+    hung = said(tmp_path, job=lines(begun, answer("06:00:15"), answer("06:31:00")))
+    assert (hung.fault_class, hung.remedy) == (FaultClass.HANG_NO_LOG, Remedy.RESTART)
+    assert "31 minutes" in hung.explanation
+    many = [answer(f"{hour:02}:{minute:02}:00") for hour in range(7, 24) for minute in range(60)]
+    assert said(tmp_path, job=lines(begun, *many)).fault_class is FaultClass.HANG_NO_LOG
+    assert said(tmp_path, job=lines(*many)).remedy is Remedy.IGNORE
+    assert said(tmp_path, job=lines(begun, *many, begun)).remedy is Remedy.IGNORE
+
+
+def test_a_bar_at_nought_takes_nothing_back_where_the_program_ends_in_its_line(tmp_path: Path) -> None:
+    raised, bar = "KeyError: 'attention_mask'", "steps:   0%|          | 0/186 [00:00<?, ?it/s]"
+    ended = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 7) of binary: x"
+    )
+    assert said(tmp_path, job=lines(raised, bar + ended)).remedy is Remedy.TERMINATE_NO_RETRY
+    assert said(tmp_path, job=lines(raised, bar)).remedy is Remedy.IGNORE
+
+
 def test_steps_don_t_take_back_that_a_device_makes_them_slow(tmp_path: Path) -> None:
     hot = "node2: dcgmi health: Detected clock throttling due to thermal violation in GPU 5."
     found = said(tmp_path, job=lines(step(80), hot, step(81), step(82)))
