@@ -25,7 +25,7 @@ from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.saves import Saves
-from streams.diagnose.skipping import Numbers, is_skipped, skipped_for_ever
+from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, is_skipped, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.masking import digest_of, kept_text
@@ -44,7 +44,7 @@ STEP_INTERVAL_MS = 6_000
 _CANCELLED = " CANCELLED AT "
 # A bar of tqdm, and the last line of an exception that nobody caught.
 _BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
-_RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?[A-Za-z_][\w.]*(?:Error|Exception): ")
+_RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
 MOST_LINES = 512
 MOST_NODES = 4096
@@ -137,6 +137,8 @@ class Account:
             self.numbers.take(found, self._tail, piece.data)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
+        if self.numbers.healed(piece.data):
+            self._outlive(lambda line: line.signature == NONE_IN_STEPS)
         self.course.take(piece, every, self._stamp)
         self.voices.listen(piece.data, self._stamp, waited_at)
         if last_step is not None:
@@ -230,9 +232,8 @@ class Account:
         if finite and (self._reached is None or key > self._reached):
             closed = closed and self._reached is None  # where no bar was seen before, it may not have moved
             self._reached = key
-            lasting = [one for one in self.faults if _is_final(one.line) or (closed and _is_raised(one.line))]
-            self.outlived += len(self.faults) - len(lasting)
-            self.faults, self._before, self.finished = lasting, [], False
+            self._outlive(lambda line: not (_is_final(line) or (closed and _is_raised(line))))
+            self._before, self.finished = [], False
             self._kept.clear()
             self.advanced_ms = self._now_ms
         if self.first_step is None:
@@ -241,7 +242,11 @@ class Account:
 
     def _completed(self) -> None:
         """The scheduler says that all went well: what was met on the way was nothing, save broken hardware."""
-        lasting = [one for one in self.faults if one.line.precedence >= CERTAIN]
+        self._outlive(lambda line: line.precedence < CERTAIN)
+
+    def _outlive(self, over: Callable[[Line], bool]) -> None:
+        """Drop the faults that did not end the run."""
+        lasting = [one for one in self.faults if not over(one.line)]
         self.outlived += len(self.faults) - len(lasting)
         self.faults = lasting
 

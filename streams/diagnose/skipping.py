@@ -24,6 +24,8 @@ _SKIPPED = re.compile(rb"number of skipped iterations: +(\d{1,9})")
 NONE_IN_STEPS = "nan-steps"
 """The signature of a step whose loss or gradient is no number."""
 _SOME_LOSS = re.compile(rb"(?i)\bloss\w{0,24}['\"]?[ :=(]{1,4}\d")
+# What trainers of Hugging Face print: both are numbers, and neither is the nought of a run that is dead.
+_WELL = re.compile(rb"'loss': '?(?=[\d.]{0,24}[1-9])\d[^\n]{0,200}'grad_norm': '?(?=[\d.]{0,24}[1-9])\d")
 _LOSS = re.compile(rb"loss: +\d")
 _IN_ALL = re.compile(rb"\bskipped=(\d{1,12})")
 # Of the first rank only, where a rank is named: the others say the same.
@@ -102,6 +104,8 @@ class Numbers:
 
     _none: int = 0
     _finite: bool = False
+    _last: int = 0
+    """Where in its block the last of them begins."""
 
     @property
     def never(self) -> bool:
@@ -114,10 +118,17 @@ class Numbers:
             self._finite = True
         if found.fault is None or found.fault.signature.id != NONE_IN_STEPS:
             return
+        self._last = found.start
         if self._none == 0:
             before = earlier + text[max(0, found.start - NEAR_BYTES) : found.start]
             self._finite = self._finite or _SOME_LOSS.search(before) is not None
         self._none += 1
+
+    def healed(self, text: bytes) -> bool:
+        """To be asked once all that a block says was given: whether the loss is a number again, without any step that
+        is counted."""
+        after, self._last = self._last, 0
+        return self._none > 0 and _WELL.search(text, after) is not None
 
 
 def skipped_for_ever(first: Evidence) -> Line:

@@ -67,7 +67,8 @@ def judge(truths: Mapping[str, Truth], records: Records) -> list[Violation]:
 
 
 def _of_job(truth: Truth, records: Records) -> Iterator[Violation]:
-    for claim, expected, seen in (*_slurm(truth), *_actions(truth, records), *_claims(truth, records)):
+    of_slurm = () if truth.orders.lost else (*_slurm(truth), *_actions(truth))
+    for claim, expected, seen in (*of_slurm, *_once(truth, records), *_claims(truth, records)):
         if expected != seen:
             yield Violation(truth.job_id, claim, f"{seen}, not {expected} ({truth.job.name})")
 
@@ -102,7 +103,7 @@ def _slurm(truth: Truth) -> Iterator[Compared]:
         yield "ExcNodeList is the nodes that broke", sorted(excluded), sorted(truth.shown.excluded)
 
 
-def _actions(truth: Truth, records: Records) -> Iterator[Compared]:
+def _actions(truth: Truth) -> Iterator[Compared]:
     """No effective action twice, none on an attempt that is none of our business: by what slurmctld carried out."""
     kind, orders = truth.job.kind, truth.orders
     held_successor = bool(truth.accounted) and not truth.accounted[-1].nodes
@@ -113,6 +114,9 @@ def _actions(truth: Truth, records: Records) -> Iterator[Compared]:
     yield "cancellations that slurmctld was asked for", 1 if cancelled else 0, orders.cancelled
     if truth.shown is not None:
         yield "Slurm's restart count", requeues, truth.shown.restarts
+
+
+def _once(truth: Truth, records: Records) -> Iterator[Compared]:
     accepted = Counter(
         one.action_id
         for one in records.outcomes
@@ -130,6 +134,8 @@ def _claims(truth: Truth, records: Records) -> Iterator[Compared]:
     if kind.excludes:
         named = {one.attempt.index: one.nodes for one in records.attributions if one.attempt.job_id == truth.job_id}
         yield "the node that broke is named", {a: (node,) for a, node in truth.struck.items()}, named
+    if truth.orders.lost:
+        return
     advice = {attempt.index: one for attempt, one in records.advice.items() if attempt.job_id == truth.job_id}
     yield (
         "the last word on each attempt that was struck",
@@ -149,5 +155,6 @@ def _of_run(records: Records) -> Iterator[Violation]:
     if twice:
         yield Violation(None, "Advice is issued once a generation", f"twice: {', '.join(twice)}")
     if records.parked or records.parked_records:
-        reasons = "; ".join(sorted({one.reason for one in records.parked}))
-        yield Violation(None, "nothing is parked", f"{records.parked_records} records ({reasons})")
+        told = [f"{one.topic}/{one.partition}/{one.offset}: {one.reason}" for one in records.parked_records]
+        reasons = "; ".join(sorted({*told, *(one.reason for one in records.parked)}))
+        yield Violation(None, "nothing is parked", f"{len(told)} records ({reasons})")

@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from schemas.bookkeeping import RecordParked
 from schemas.decisions import (
     Advice,
     AdviceIssued,
@@ -40,7 +41,7 @@ class Records:
     refusals: list[ActionRefused] = field(default_factory=list)
     advice: dict[AttemptId, Advice] = field(default_factory=dict)
     timers: dict[str, TimerSet] = field(default_factory=dict)
-    parked_records: int = 0
+    parked_records: list[RecordParked] = field(default_factory=list)
     story: list[tuple[int, str, Any]] = field(default_factory=list)
     """(time in ms, topic, event) of facts and decisions."""
 
@@ -69,7 +70,7 @@ def read(world: World) -> Records:
     def take(message: Message) -> None:
         topic, key = message.topic(), (message.key() or b"").decode()
         if topic == PARKED.name:
-            records.parked_records += 1
+            records.parked_records.append(decode(codec, message))
         elif message.value() is None:
             records.timers.pop(key, None)
         else:

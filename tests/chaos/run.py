@@ -168,17 +168,27 @@ class Run:
         except KafkaUnavailable:
             return False
         acting = [one for one in records.open_advice() if self._acts_on(one.attempt.job_id)]
-        return not acting and not records.waiting()
+        lost = self._lost() if acting or records.waiting() else set()
+        return not acting and all(timer.attempt.job_id in lost for timer in records.waiting())
 
     def _acts_on(self, job_id: str) -> bool:
-        return job_id in self.submitted and self.submitted[job_id].job.kind.mode == "act"
+        submitted = self.submitted.get(job_id)
+        return submitted is not None and submitted.job.kind.mode == "act" and job_id not in self._lost()
+
+    def _lost(self) -> set[str]:
+        """The jobs that slurmctld itself lost."""
+        return {job_id for job_id, orders in self.cluster.orders().items() if orders.lost}
 
     def _accounting_settled(self) -> bool:
         if not self.cluster.look():
             return False
         rows = self.cluster.accounting(self.submitted.keys())
-        return rows is not None and all(
-            rows[job_id] and rows[job_id][-1].state in one.job.kind.final for job_id, one in self.submitted.items()
+        if rows is None:
+            return False
+        lost = self._lost()
+        return all(
+            job_id in lost or (rows[job_id] and rows[job_id][-1].state in one.job.kind.final)
+            for job_id, one in self.submitted.items()
         )
 
     def _judge(self) -> None:
@@ -188,6 +198,7 @@ class Run:
             count, violations = _timed(lambda trial=trial: trial(self.world), what, self._note)  # type: ignore[misc]
             self._note(what, count)
             self.outcome.violations += violations
+        self._note("jobs that slurmctld lost", sum(truth.orders.lost for truth in truths.values()))
         self._note("attempts that ran", sum(len(truth.ran) for truth in truths.values()))
         self._note("incidents", len(records.anomalies))
         self._note("actions intended", len(records.intents))

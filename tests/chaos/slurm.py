@@ -15,7 +15,10 @@ LOGGED = {
     "requeued": re.compile(r"^\[.*\] Requeuing JobId=(\d+)"),
     "released": re.compile(r"^\[.*_release_job_rec: release hold on JobId=(\d+)"),
     "cancelled": re.compile(r"^\[.*_slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=(\d+)"),
+    "unchangeable": re.compile(r"^\[.*can't update job, waited \d+ seconds for JobId=(\d+) to get a db_index"),
 }
+LOST = 5
+"""So often slurmctld must have refused to change a job for want of its place in accounting, before it is given up."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,15 @@ class Orders:
     requeued: int = 0
     released: int = 0
     cancelled: int = 0
+    unchangeable: int = 0
+
+    @property
+    def lost(self) -> bool:
+        """slurmctld itself lost the job. One that ends while accounting tells it a job's place there saves "being told"
+        with the job, waits for it ever after, and refuses each change meanwhile (Slurm 22.05, src/slurmctld/job_mgr.c,
+        ESLURM_JOB_SETTING_DB_INX): nobody can exclude a node, release or hold the job any more.
+        """
+        return self.unchangeable >= LOST
 
 
 @dataclass

@@ -158,3 +158,18 @@ def test_a_successor_that_was_held_and_cancelled_is_no_attempt_that_ran() -> Non
     records.advice[FIRST] = advice(DesiredState.TERMINATED)
     assert found(truth, records) == ""
     assert "cancellations" in found(replace(truth, orders=Orders(requeued=1, cancelled=2)), records)
+
+
+def test_a_job_that_slurmctld_lost_need_not_end_but_nothing_is_done_to_it_twice() -> None:
+    truth, records = restarted()
+    stuck = replace(
+        truth,
+        shown=Shown("PENDING", 1, 0, ()),
+        accounted=truth.accounted[:1],
+        orders=Orders(requeued=1, unchangeable=9),
+    )
+    records.advice[FIRST] = advice(DesiredState.RESTARTED, Disposition.PENDING)
+    assert found(stuck, records) == ""
+    assert "did not converge" in found(replace(stuck, orders=Orders(requeued=1, unchangeable=1)), records)
+    records.outcomes.append(accepted())
+    assert "accepted more than once" in found(stuck, records)

@@ -180,7 +180,7 @@ def _environment(stack: Stack) -> dict[str, str]:
         "RECOVERY_DATA": str(stack.data_folder),
         "RECOVERY_DECIDE__SLOTS": str(SLOTS),
         "SLURM_ADVISOR_ACKNOWLEDGE_SCHEDULER_ACTIONS": "true",
-        "RECOVERY_SLURM__COMMAND_TIMEOUT_S": "5",
+        "RECOVERY_SLURM__COMMAND_TIMEOUT_S": "8",  # slurmctld waits for 5 s before it refuses some changes
         "RECOVERY_WATCHDOG__MODE": "act",
         "RECOVERY_WATCHDOG__ACKNOWLEDGE": "true",
     }
