@@ -10,12 +10,13 @@ from projections.reading import consumer
 from projections.runner import FIRST_BACK_OFF_S, GROUP, LAST_BACK_OFF_S, Runner, switch_often
 from projections.store import Store, engine_of
 from recovery.garbage import collect_rarely
+from recovery.hidden import hidden_watched
 from recovery.process import ProcessContext, Stop, run_process
 from recovery.settings import Settings
 from recovery.topics import check_topics
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
-from schemas.topics import DECISION_LOG, JOURNAL
+from schemas.topics import CATALOGUE, DECISION_LOG, JOURNAL
 
 TOPICS = (JOURNAL, DECISION_LOG)
 
@@ -38,7 +39,8 @@ def _body(context: ProcessContext) -> None:
     collect_rarely()
     try:
         runner = Runner(consumer(settings.kafka.bootstrap, GROUP), codec, Store(engine), context.stop, context.health)
-        runner.run(topic.name for topic in TOPICS)
+        with hidden_watched(settings.kafka.bootstrap, CATALOGUE):
+            runner.run(topic.name for topic in TOPICS)
     finally:
         engine.dispose()
 

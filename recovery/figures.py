@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from recovery.metrics import FACTS_DECIDED_NAME, INTENTS_NAME, LAG_NAME, PARKED_NAME, SINCE_LINE_NAME
+from recovery.metrics import FACTS_DECIDED_NAME, HIDDEN_NAME, INTENTS_NAME, LAG_NAME, PARKED_NAME, SINCE_LINE_NAME
 
 MILESTONES = ("anomaly", "advice", "action", "convergence")
 
@@ -27,7 +27,7 @@ class Lag:
 class Figures:
     """What one process, or several together, have measured. `buckets`: a milestone's counts by how long at most.
 
-    `intents` is None where nobody knows.
+    `intents` is None where nobody knows. `hidden`: topics with records that nobody can read, and how many.
     """
 
     lag: tuple[Lag, ...] = ()
@@ -35,6 +35,7 @@ class Figures:
     intents: int | None = None
     decided: int = 0
     buckets: dict[str, dict[float, float]] = field(default_factory=dict)
+    hidden: dict[str, int] = field(default_factory=dict)
 
     def milestone(self, name: str) -> Milestone | None:
         """How long it took until this milestone; None where it never happened since the processes started."""
@@ -60,6 +61,7 @@ def figures(text: str) -> Figures:
     parked = decided = 0
     intents: int | None = None
     buckets: dict[str, dict[float, float]] = {}
+    hidden: dict[str, int] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if sample.name == LAG_NAME:
@@ -70,10 +72,12 @@ def figures(text: str) -> Figures:
                 decided += int(sample.value)
             elif sample.name == INTENTS_NAME:
                 intents = int(sample.value)
+            elif sample.name == HIDDEN_NAME and sample.value:
+                hidden[sample.labels["topic"]] = int(sample.value)
             elif sample.name == f"{SINCE_LINE_NAME}_bucket":
                 bounds = buckets.setdefault(sample.labels["milestone"], {})
                 bounds[float(sample.labels["le"])] = sample.value
-    return Figures(tuple(lag), parked, intents, decided, buckets)
+    return Figures(tuple(lag), parked, intents, decided, buckets, hidden)
 
 
 def together(several: Iterable[Figures]) -> Figures:
@@ -82,15 +86,18 @@ def together(several: Iterable[Figures]) -> Figures:
     parked = decided = 0
     intents: int | None = None
     buckets: dict[str, Counter[float]] = {}
+    hidden: dict[str, int] = {}
     for one in several:
         lag += one.lag
         parked += one.parked
         decided += one.decided
         if one.intents is not None:
             intents = (intents or 0) + one.intents
+        hidden |= one.hidden  # each that looks sees the same
         for name, bounds in one.buckets.items():
             buckets.setdefault(name, Counter()).update(bounds)
-    return Figures(tuple(lag), parked, intents, decided, {name: dict(bounds) for name, bounds in buckets.items()})
+    distributions: dict[str, dict[float, float]] = {name: dict(bounds) for name, bounds in buckets.items()}
+    return Figures(tuple(lag), parked, intents, decided, distributions, hidden)
 
 
 def _bound(buckets: list[tuple[float, float]], rank: float) -> float:

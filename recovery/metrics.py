@@ -41,6 +41,10 @@ def latency(name: str, text: str, *labels: str) -> Histogram:
 FACTS_WRITTEN = counter("facts_written", "Facts written to Kafka, by event type.", "type")
 PARKED_NAME = "recovery_parked_total"
 PARKED = counter("parked", "Records that could not be handled and were parked, by source topic.", "topic")
+HIDDEN_NAME = "recovery_hidden_records"
+HIDDEN = gauge(
+    "hidden_records", "Records behind a transaction that is open for too long: nobody can read them.", "topic"
+)
 LAG_NAME = "recovery_lag_records"
 LAG = gauge("lag_records", "Records that a reader of this process has yet to read.", "topic", "group")
 

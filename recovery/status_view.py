@@ -12,6 +12,7 @@ from rich.text import Text
 
 from infra.local.stack import PartStatus
 from recovery.figures import MILESTONES, Milestone
+from recovery.hidden import WAY_OUT
 from recovery.overview import Overview, PartRow, Row
 
 WIDTH_OF_FILES = 140  # where the output is no terminal
@@ -53,6 +54,8 @@ def _figures(overview: Overview) -> Table:
     rate = "-" if overview.decided_s is None else f", {overview.decided_s:.1f} a second now"
     table.add_row("facts decided", f"{found.decided}{rate}")
     table.add_row("parked records", _health(found.parked == 0, str(found.parked)))
+    hidden = [f"{count} of {topic}" for topic, count in found.hidden.items()]
+    table.add_row("hidden records", _health(not hidden, f"{', '.join(hidden)}: {WAY_OUT}" if hidden else "0"))
     table.add_row("intents without outcome", "-" if found.intents is None else str(found.intents))
     return table
 
@@ -88,6 +91,7 @@ def as_document(overview: Overview) -> str:
             "facts_decided": overview.figures.decided,
             "facts_decided_a_second": overview.decided_s,
             "parked_records": overview.figures.parked,
+            "hidden_records": overview.figures.hidden,
             "intents_without_outcome": overview.figures.intents,
         },
     }

@@ -44,3 +44,12 @@ def test_open_intents_are_unknown_until_a_controller_says_how_many() -> None:
     assert together([Figures(), Figures()]).intents is None
     text = "# TYPE recovery_sac_intents_open gauge\nrecovery_sac_intents_open 0\n"
     assert together([figures(text), Figures()]).intents == 0
+
+
+def test_what_is_hidden_is_told_once_by_however_many_that_look() -> None:
+    text = """
+# TYPE recovery_hidden_records gauge
+recovery_hidden_records{topic="recovery.jobs"} 0
+recovery_hidden_records{topic="recovery.decisions"} 12
+"""
+    assert together([figures(text), figures(text), Figures()]).hidden == {"recovery.decisions": 12}
