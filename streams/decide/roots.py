@@ -32,6 +32,8 @@ FORERUNNERS = {
     "build-warned": {FaultClass.SOFTWARE_ENV},
     "verbs-absent": {FaultClass.SOFTWARE_ENV},
     "norm-nonfinite": {FaultClass.NUMERIC_NAN},
+    "oom-survived": {FaultClass.CUDA_OOM, FaultClass.USER_CODE},
+    "transport-without-gpu": {FaultClass.HANG_NO_LOG, FaultClass.SCHEDULER_TIMEOUT, FaultClass.NCCL_TIMEOUT},
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
 QUIET = PATIENT | FORERUNNERS.keys()
@@ -59,7 +61,7 @@ _PEER_GONE = {
 # Of what an exception says of a peer that is gone, the line that says how.
 _HOW_GONE = {"nccl-socket-failed", "nccl-peer-closed", "nccl-transport"}
 # Ranks waited for others that never came, before the scheduler ended them all.
-_STALLED = {"stalled-ranks"}
+_STALLED = {"stalled-ranks", "fabric-stalled"}
 # What somebody says of himself in words that no signature knows better.
 _SAID = {"said-stuck", "said-node", "said-storage", "said-oom", "said-collective"}
 # What is said of the machine, in such words.

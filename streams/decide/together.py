@@ -21,7 +21,7 @@ _OF_DRIVER = "xid-"
 _ALREADY_FATAL = {"sxid-fatal"}
 FORERUN_MS = 10 * 60_000
 """A sign explains what follows it within this time; what is not done yet, as long as it takes."""
-_LASTING = {"save-unfinished"}
+_LASTING = {"save-unfinished", "transport-without-gpu"}
 _SLOW = {"slow-rank", "straggler-report"}
 # A message whose first line says what happened, and the one below it that says to which node.
 _BELOW = {"daemon-lost": "daemon-lost-on"}
