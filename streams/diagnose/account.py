@@ -42,6 +42,7 @@ SKEW_MS, LATE_MS = 2_000, 1_500_000
 STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
+_TASK_FAILURE = "DUE TO TASK FAILURE"
 # A bar of tqdm, and the last line of an exception that nobody caught.
 _BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
 _RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
@@ -241,7 +242,12 @@ class Account:
         self.last_step = step.step
 
     def _completed(self) -> None:
-        """The scheduler says that all went well: what was met on the way was nothing, save broken hardware."""
+        """The scheduler says that all went well: what was met on the way was nothing, save broken hardware.
+
+        A script that goes on after its step was ended for a task's failure completes, too.
+        """
+        if any(_TASK_FAILURE in one.line.evidence.text for one in self.faults):
+            return
         self._outlive(lambda line: line.precedence < CERTAIN)
 
     def _outlive(self, over: Callable[[Line], bool]) -> None:
