@@ -1,7 +1,7 @@
 """The lines of a block in which hyperscan found something, and which of them are worth reading.
 
 A chatty program prints many steps an interval, and watch keeps one. So of steps of a kind with nothing else between
-them only the first of each piece of time is read, a third of the interval at most; and the last, which tells how far
+them only the first of each piece of time is read, half the interval at most; and the last, which tells how far
 the program came.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from streams.watch.stamps import PREFIX_BYTES
 
 _CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
-PIECES = 3
+PIECES = 2
 """How many pieces an interval has at least."""
 
 Hit = tuple[int, int, int]
@@ -59,9 +59,11 @@ def thinned(
     for one in found:
         start, end, _to, patterns = one
         before = told.get(patterns)
-        if before is not None and (start < before[0] + stride or _is_of_same_time(text, start, before)):
-            passed[patterns] = one
-            continue
+        if before is not None:
+            first, _, clock, at = before
+            if start < first + stride or (clock and text.startswith(clock, start + at)):
+                passed[patterns] = one
+                continue
         if before is not None or steps.issuperset(patterns):
             now = _clocked(text, start, end, piece_s)
             if before is not None and now[1] == before[1]:
@@ -86,8 +88,3 @@ def _clocked(text: bytes, start: int, end: int, piece_s: int) -> _Told:
     hours, minutes, seconds = map(int, match.groups())
     piece = (hours * 3600 + minutes * 60 + seconds) // piece_s
     return start, piece, match[0][:-1] if piece_s >= 10 else match[0], match.start() - start
-
-
-def _is_of_same_time(text: bytes, start: int, told: _Told) -> bool:
-    _, _, clock, at = told
-    return clock != b"" and text.startswith(clock, start + at)

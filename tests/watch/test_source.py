@@ -84,8 +84,8 @@ def test_progress_is_throttled_but_the_first_and_every_checkpoint_are_kept(path:
     lines = [STEP.format(time=f"10:{n // 60:02}:{n % 60:02}.0", step=n) for n in range(1, 200)]
     path.write_text("".join(lines) + SAVED.format(step=199) + SAVED.format(step=200))
     facts = list(facts_of(everything(Source(str(path), reading()), NOW, running(path))))
-    # of a backlog, steps are read every twenty seconds
-    assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [1, 80, 140]
+    # of a backlog, steps are read each half minute
+    assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [1, 90, 150]
     assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [199, 200]
 
 
