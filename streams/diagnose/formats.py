@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from streams.diagnose.proposals import Proposal, loaded
 from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.shapes import LEAST_LINES, Shapes, speaks
+from streams.diagnose.unknown_saves import saved_step
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Found, Matcher
 from streams.watch.packs import Packs, read_pack
@@ -73,7 +74,8 @@ def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detecte
     if found.framework is not None:
         return found
     proposed = _proposed(found, taken)
-    return proposed if proposed.steps else _by_words(found, taken) or proposed
+    best = proposed if proposed.steps else _by_words(found, taken) or proposed
+    return replace(best, checkpoints=best.checkpoints or _saved(taken))
 
 
 def proposed_steps(taken: list[Piece]) -> tuple[int, int] | None:
@@ -191,6 +193,16 @@ def _read(proposal: Proposal, matcher: Matcher, taken: list[Piece]) -> tuple[_St
             if found.progress is not None and speaks(proposal, found.line):
                 steps.add(found.progress, found.line)
     return steps, lines
+
+
+def _saved(taken: list[Piece]) -> tuple[ReadCheckpoint, ...]:
+    """The saves of an unknown program, by their words; several lines of one save count once."""
+    saved: list[int | None] = []
+    for line in (line for piece in taken for line in _lines(piece.data)):
+        done, step = saved_step(line)
+        if done and step not in saved[-1:]:
+            saved.append(step)
+    return tuple(ReadCheckpoint(step, None) for step in saved[:MOST_READ])
 
 
 def _lines(data: bytes) -> Iterable[bytes]:

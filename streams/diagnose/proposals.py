@@ -19,12 +19,35 @@ _VALUE = r"[-+0-9.,eEnaNifIty]+"
 _TIMES = r"[0-9TZUC:.,/+_ -]+"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _WORK = r"(?:iterations?|iters?|it|steps?|batch(?:es)?)"
-PACES = {
-    "seconds_per_step": re.compile(rf"(?i){GAP}(?P<unit>\s*s(?:ecs?|econds?)? ?(?:/|per) ?{_WORK}\b)"),
-    "milliseconds_per_step": re.compile(rf"(?i){GAP}(?P<unit>\s*m(?:illi)?s(?:ecs?|econds?)? ?(?:/|per) ?{_WORK}\b)"),
-    "steps_per_second": re.compile(rf"(?i){GAP}(?P<unit>\s*{_WORK} ?(?:/|per) ?s(?:ec|econd)?\b)"),
-}
-"""The keys of a format that tell the time of a step, and the words after the number."""
+_SECONDS = r"s(?:ecs?|econds?)?"
+_TIME_OF = rf"(?<![a-z])(?:{_WORK}[ _-]?(?:time|avg|duration|dt)|dt|time[ _]per[ _]{_WORK})['\"]?(?:\(s\))?\s*[:= ]\s*"
+_IS = r"['\")]*\s*[:=]?\s*"
+PACES = (
+    ("seconds_per_step", re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_SECONDS} ?(?:/|per) ?{_WORK}\b)")),
+    (
+        "milliseconds_per_step",
+        re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*m(?:illi)?{_SECONDS} ?(?:/|per) ?{_WORK}\b)"),
+    ),
+    ("steps_per_second", re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_WORK} ?(?:/|per) ?{_SECONDS}\b)")),
+    ("milliseconds_per_step", re.compile(rf"(?i)(?P<before>{_TIME_OF}){GAP}(?P<after> ?ms\b)")),
+    ("seconds_per_step", re.compile(rf"(?i)(?P<before>{_TIME_OF}){GAP}(?P<after> ?{_SECONDS}\b|(?=[\s,;|\])}}]|$))")),
+    ("seconds_per_step", re.compile(rf"(?i)(?P<before>\b{_SECONDS}/{_WORK}{_IS}){GAP}(?P<after>)")),
+    ("steps_per_second", re.compile(rf"(?i)(?P<before>\b{_WORK}/{_SECONDS}{_IS}){GAP}(?P<after>)")),
+)
+"""The keys of a format that tell the time of a step, and the words before and after the number."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a line tells the time of a step."""
+
+    key: str
+    before: str
+    after: str
+
+    @property
+    def pattern(self) -> str:
+        return rf"{_literal(self.before)}(?P<value>\d[0-9.eE+-]*){_literal(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -32,8 +55,7 @@ class Proposal:
     """A pattern for a site's own format, and the lines that led to it."""
 
     pattern: str
-    pace: tuple[str, str] | None
-    """The key of a format that tells the time of a step, and the words after its number."""
+    pace: Pace | None
     example: str
     lines: int
     steps: tuple[int, ...]
@@ -62,22 +84,14 @@ def written(key: str, column: int, *, total: bool, prefixed: bool) -> str:
     return pattern
 
 
-def pace_pattern(proposal: Proposal) -> tuple[str, str] | None:
-    """The key and the pattern that read the time of a step."""
-    if proposal.pace is None:
-        return None
-    key, unit = proposal.pace
-    return key, rf"(?P<value>\d[0-9.eE+-]*){_literal(unit)}"
-
-
 def pack_lines(proposal: Proposal) -> list[str]:
     """The proposal as the text of a pack."""
-    pace = pace_pattern(proposal)
+    pace = proposal.pace
     return [
         "[[format]]",
         f"framework = {_quoted(NAME)}",
         f"step = {_quoted(proposal.pattern)}",
-        *([] if pace is None else [f"{pace[0]} = {_quoted(pace[1])}"]),
+        *([] if pace is None else [f"{pace.key} = {_quoted(pace.pattern)}"]),
         f"step_examples = [{_quoted(proposal.example)}]",
         'source = "found by recovery formats detect"',
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.diagnose.formats import Detected
-from streams.diagnose.proposals import pace_pattern, pack_lines
+from streams.diagnose.proposals import pack_lines
 from streams.diagnose.verdict import Diagnosis, Steps
 
 SHOWN_LINES = 5
@@ -97,7 +97,7 @@ def detected_json(said: Detected) -> dict[str, Any]:
     if said.proposal is not None:
         found["proposal"] = {
             "pattern": said.proposal.pattern,
-            **dict([pace] if (pace := pace_pattern(said.proposal)) is not None else []),
+            **({} if (pace := said.proposal.pace) is None else {pace.key: pace.pattern}),
             "example": said.proposal.example,
             "lines": said.lines,
             "caveat": said.proposal.caveat,

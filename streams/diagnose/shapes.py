@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from streams.diagnose.proposals import GAP, PACES, TIME, Proposal, written
+from streams.diagnose.proposals import GAP, PACES, TIME, Pace, Proposal, written
 from streams.watch.matcher import ANSI
 
 MOST_SHAPES = 2000
@@ -167,8 +167,8 @@ def _before(key: str, column: int) -> str:
 def _proposed(key: str, shape: _Shape, column: int, caveat: str | None) -> Proposal:
     after = column + 1
     total = after < len(shape.columns) and shape.columns[after].whole
-    paces = ((name, found) for name, pattern in PACES.items() if (found := pattern.search(key)) is not None)
-    pace = next(((name, found.group("unit")) for name, found in paces), None)
+    paces = ((name, found) for name, pattern in PACES if (found := pattern.search(key)) is not None)
+    pace = next((Pace(name, found["before"], found["after"]) for name, found in paces), None)
     return Proposal(
         pattern=written(key, column, total=total, prefixed=shape.prefixed),
         pace=pace,

@@ -1,0 +1,31 @@
+"""Finished saves of programs that no format knows, by their words: what was saved, in the past tense."""
+
+from __future__ import annotations
+
+import re
+
+_KEPT = r"(?:check-?points?|ckpts?|model|state(?:[ _]dict)?|snapshots?|weights|parameters|params|adapters?)"
+_SAVED = re.compile(
+    rf"(?i)\b(?:saved|wrote|written|stored|finish(?:ed)? sav(?:ing|e)|save(?: of)? complete[d]?)\b.{{0,60}}?\b{_KEPT}\b"
+    rf"|\b{_KEPT}\b.{{0,80}}?\b(?:(?:was |is |been )?(?:successfully )?(?:saved|written|stored)|save complete[d]?)\b"
+    rf"|\bsave (?:ckpt|checkpoint) (?:use|took)\b"
+)
+_NO_SAVE = re.compile(
+    r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|config\w*|tokenizer|metadata|meta_\w+"
+    r"|vocab\w*|load\w*|restor\w*|resum\w*|summary|metrics|best (?:metric|score) (?:so far|yet))\b|dataset|prediction"
+)
+_STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#-]{0,3}(\d{1,12})\b")
+_AT = re.compile(r"@ ?(\d{1,12})\b")
+_IN_NAME = re.compile(r"(?i)(?:check-?point|ckpt|model|weights|state)\w*[-_](\d{2,12})(?:\.\w{1,12})?[.,\"')]*(?:\s|$)")
+MOST_CHARACTERS = 400
+
+
+def saved_step(line: bytes) -> tuple[bool, int | None]:
+    """Whether a line says that a save is done, and the step that it names."""
+    if b"sav" not in line and b"Sav" not in line and b"writ" not in line and b"wrote" not in line:
+        return False, None
+    text = line[:MOST_CHARACTERS].decode("utf-8", "replace")
+    if _SAVED.search(text) is None or _NO_SAVE.search(text) is not None:
+        return False, None
+    named = _STEP.search(text) or _AT.search(text) or _IN_NAME.search(text)
+    return True, None if named is None else int(named[1])
