@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-FACTOR = 2
+FACTOR = 1.5
 """So many times slower: peers differ by a few per cent, and a device that is throttled is slower by half and more."""
 MOST_PEERS = 4096
 

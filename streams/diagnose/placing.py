@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from streams.decide.blame import Places, places_of
+from streams.decide.state import Line
+from streams.decide.weighing import REPORTERS
 from streams.diagnose.account import Sighting
 from streams.watch.origin import names_of, origin_among
 
 _OF_LAUNCHER = re.compile(r"\s{0,4}(\d{1,6}): \[(?:default|rank)\d")
 _SAYS_OF_TASKS = "srun: error: "
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 
 
 def placed(sightings: Sequence[Sighting], texts: Sequence[str], nodes: Sequence[str]) -> tuple[list[Sighting], Places]:
@@ -37,6 +40,16 @@ def placed(sightings: Sequence[Sighting], texts: Sequence[str], nodes: Sequence[
     ]
     others = (text for text in texts if _SAYS_OF_TASKS not in text)
     return found, places_of(others, [one.line for one in found])
+
+
+def unnamed_peers(lines: Sequence[Line], places: Places) -> tuple[str, ...]:
+    """The addresses that several nodes blame, and of which nobody says whose they are: each is a node's."""
+    blaming: dict[str, set[str]] = {}
+    for line in lines:
+        address = _ADDRESS.match(line.peer or "")
+        if address is not None and address[0] not in places.addresses and line.evidence.node is not None:
+            blaming.setdefault(address[0], set()).add(line.evidence.node)
+    return tuple(address for address, nodes in blaming.items() if len(nodes) >= REPORTERS)
 
 
 def _on(one: Sighting, node: str | None) -> Sighting:

@@ -16,7 +16,7 @@ from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.peers import slowest
-from streams.diagnose.placing import placed
+from streams.diagnose.placing import placed, unnamed_peers
 from streams.diagnose.reading import Progress, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.skipping import NONE_IN_STEPS
@@ -100,7 +100,7 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     texts = [text for account in accounts for text in account.places]
     sightings, places = placed(sightings, texts, nodes)
     scene = Scene(
-        nodes=nodes,
+        nodes=(*nodes, *unnamed_peers([one.line for one in sightings], places)),
         step=next((one.step for one in sightings if one.step is not None), None),
         finished=all(one.finished for one in sightings),
         silent_ms=next((_silence(one, accounts) for one in sightings if _by_limit(one.line)), None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.diagnose.peers import FACTOR, Peers, Slower, slowest
+from streams.diagnose.peers import Peers, Slower, slowest
 
 
 def told(*lines: str) -> Peers:
@@ -54,4 +54,3 @@ def test_of_several_files_the_one_with_the_slowest_peer_counts() -> None:
     other = told("[gpu0] 1/4 items done, 1.0 s/item", "[gpu3] 1/4 items done, 9.0 s/item")
     assert slowest([one, Peers(), other]) == Slower("gpu3", 9.0)
     assert slowest([Peers()]) is None
-    assert FACTOR == 2
