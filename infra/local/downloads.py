@@ -24,7 +24,8 @@ from jgo.maven import Artifact, MavenContext, PythonResolver
 from infra.local.parts import Report, StackError
 from recovery.cache import cache_folder
 
-KAFKA_VERSION = "4.4.0"
+KAFKA_VERSION = "4.2.2"
+"""Not one of 4.3 or 4.4: where a broker was killed they may forget to end a transaction (KAFKA-20734)."""
 APICURIO_VERSION = "3.3.3"
 KAFKA_COORDINATES = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", "org.slf4j:slf4j-simple:1.7.36")
 TRIES = 3

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from infra.local.daemon import Daemon
-from infra.local.downloads import kafka_classpath
+from infra.local.downloads import KAFKA_VERSION, kafka_classpath
 from infra.local.folder import DataFolder
 from infra.local.java import java
 from infra.local.parts import PartFailed, Report
@@ -18,6 +18,8 @@ from infra.local.ports import Ports, is_free
 
 START_SECONDS = 120.0
 STOP_SECONDS = 15.0
+LAST_WITHOUT_NOTE = "4.4.0"
+"""The version that made the folders in which none is noted."""
 
 SETTINGS = """\
 process.roles=broker,controller
@@ -122,7 +124,10 @@ class Kafka:
         return file.read_text()
 
     def _format(self, classpath: str, settings: Path, report: Report) -> None:
+        made_by = self._folder.part(self.name) / "version"
         if (self._folder.part(self.name) / "data" / "meta.properties").exists():
+            _refuse_newer(made_by.read_text() if made_by.exists() else LAST_WITHOUT_NOTE, self._folder.root)
+            made_by.write_text(KAFKA_VERSION)
             return
         report("formatting Kafka's storage")
         tool = [str(java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool"]
@@ -135,3 +140,13 @@ class Kafka:
         )
         if done.returncode != 0:
             raise PartFailed(f"Kafka's storage can't be formatted: {done.stderr or done.stdout}")
+        made_by.write_text(KAFKA_VERSION)
+
+
+def _refuse_newer(made_by: str, folder: Path) -> None:
+    """A broker can't read what a newer one has written, and says so in words of its own."""
+    if tuple(map(int, made_by.split("."))) > tuple(map(int, KAFKA_VERSION.split("."))):
+        raise PartFailed(
+            f"{folder} was made with Kafka {made_by}, and Kafka {KAFKA_VERSION}, which is used now, can't read that:"
+            " move the folder away, or name another one by RECOVERY_DATA; its history is read by the release that made it"
+        )

@@ -5,16 +5,18 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from infra.local.endpoints import Endpoints, StackNotUp
+from infra.local.parts import PartFailed
 from infra.local.process import Process
 from infra.local.stack import Stack
 from infra.local.supervisor import Supervisor
@@ -84,6 +86,46 @@ def test_topics_and_records_survive_kill_and_restart_of_kafka(own: Stack) -> Non
     consumer.close()
     assert message is not None
     assert message.value() == b"before the kill"
+
+
+@pytest.mark.stack
+def test_a_transaction_that_a_killed_kafka_had_open_ends_in_its_next_life(own: Stack) -> None:
+    bootstrap = _start(own, "kafka")
+    _create_topic(bootstrap, "open")
+    writers = [
+        Producer({"bootstrap.servers": bootstrap, "transactional.id": f"writer-{n}", "transaction.timeout.ms": 3_000})
+        for n in range(3)
+    ]
+    for writer in writers:
+        writer.init_transactions(30)
+        writer.begin_transaction()
+        writer.produce("open", value="open")
+        assert writer.flush(10) == 0
+
+    _kill(own, "kafka")
+    admin = AdminClient({"bootstrap.servers": _start(own, "kafka")})
+    deadline = time.monotonic() + 30
+    while _end(admin, IsolationLevel.READ_COMMITTED) < _end(admin, IsolationLevel.READ_UNCOMMITTED):
+        assert time.monotonic() < deadline, "records stay hidden behind a transaction that nobody ends"
+        time.sleep(0.2)
+    assert _end(admin, IsolationLevel.READ_COMMITTED) >= len(writers)
+
+
+def _end(admin: AdminClient, level: IsolationLevel) -> int:
+    place = TopicPartition("open", 0)
+    [end] = admin.list_offsets({place: OffsetSpec.latest()}, isolation_level=level, request_timeout=10).values()
+    return int(end.result(10).offset)
+
+
+@pytest.mark.stack
+def test_a_folder_that_a_newer_kafka_made_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    stack = Stack(tmp_path)
+    meta = tmp_path / "kafka" / "data" / "meta.properties"
+    meta.parent.mkdir(parents=True)
+    meta.touch()
+    (tmp_path / "kafka" / "version").write_text("99.0.1")
+    with pytest.raises(PartFailed, match=r"was made with Kafka 99.0.1, .* move the folder away"):
+        stack.parts["kafka"].start(print)
 
 
 @pytest.mark.stack
