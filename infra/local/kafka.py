@@ -148,5 +148,5 @@ def _refuse_newer(made_by: str, folder: Path) -> None:
     if tuple(map(int, made_by.split("."))) > tuple(map(int, KAFKA_VERSION.split("."))):
         raise PartFailed(
             f"{folder} was made with Kafka {made_by}, and Kafka {KAFKA_VERSION}, which is used now, can't read that:"
-            " move the folder away, or name another one by RECOVERY_DATA; its history is read by the release that made it"
+            " move the folder away, or name another one by RECOVERY_DATA; the release that made it reads its history"
         )
