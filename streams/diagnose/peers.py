@@ -15,7 +15,7 @@ _SECONDS = re.compile(
     rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
 )
 _SPEED = re.compile(
-    rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b.{0,80}?\b(\d{1,9}(?:\.\d{1,9})?) ?[GT]FLOP(?:/?s)?\b"
+    rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b.{0,80}?\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:/?s)?\b"
 )
 # Megatron-LM's straggler detector and what others made of it: `MnRtt/Rnk: 3461.15ms/8 | MxRtt/Rnk: 9877.42ms/28`,
 # `Train MinThroughput/Rank: 61.20TF/11` with the other end on a line of its own.
@@ -23,6 +23,7 @@ _EXTREME = re.compile(
     rb"\b(?:Mi?n|Ma?x)(Rtt|RoundTripTime|Etpt|Throughput)/Ra?nk: (\d{1,9}(?:\.\d{1,9})?)(?:ms|TF)/(\d{1,7})\b"
 )
 _TIMES = {b"Rtt", b"RoundTripTime"}
+_GIGA = {b"G": 1, b"T": 1000}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Peers:
         if timed is not None:
             self._note(b"s", timed[1], float(timed[2]))
         if fast is not None and float(fast[2]):
-            self._note(b"FLOPS", fast[1], 1 / float(fast[2]))
+            self._note(b"FLOPS", fast[1], 1 / (float(fast[2]) * _GIGA[fast[3].upper()]))
 
     def compare(self, text: bytes) -> None:
         """Lines that may name the slowest and the fastest rank; what was named before is forgotten."""

@@ -29,6 +29,11 @@ def test_of_speeds_the_smallest_is_the_slowest() -> None:
     assert named(told(*lines)) == "ADAPTER#0"
 
 
+def test_speeds_are_compared_whatever_their_unit() -> None:
+    assert named(told("[gpu0] 61.2 TFLOPS", "[gpu1] 61100 GFLOPS")) is None
+    assert named(told("[gpu0] 61.2 TFLOPS", "[gpu1] 30100 GFLOPS")) == "gpu1"
+
+
 def test_a_report_of_the_slowest_and_the_fastest_rank_counts_where_they_are_far_apart() -> None:
     report = " 0: INFO: MnRtt/Rnk: 3461.15ms/8 | MxRtt/Rnk: {most}ms/28 | MnPwr/Rnk: 171204W/28 | MxPwr/Rnk: 683801W/18"
     assert told(report.format(most="3520.00")).slower is None
