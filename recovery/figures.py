@@ -27,7 +27,7 @@ class Lag:
 class Figures:
     """What one process, or several together, have measured. `buckets`: a milestone's counts by how long at most.
 
-    `intents` is None where nobody knows. `hidden`: topics with records that nobody can read, and how many.
+    `intents` and `hidden` (topics with records that nobody can read, and how many) are None where nobody knows.
     """
 
     lag: tuple[Lag, ...] = ()
@@ -35,7 +35,7 @@ class Figures:
     intents: int | None = None
     decided: int = 0
     buckets: dict[str, dict[float, float]] = field(default_factory=dict)
-    hidden: dict[str, int] = field(default_factory=dict)
+    hidden: dict[str, int] | None = None
 
     def milestone(self, name: str) -> Milestone | None:
         """How long it took until this milestone; None where it never happened since the processes started."""
@@ -61,7 +61,7 @@ def figures(text: str) -> Figures:
     parked = decided = 0
     intents: int | None = None
     buckets: dict[str, dict[float, float]] = {}
-    hidden: dict[str, int] = {}
+    hidden: dict[str, int] | None = None
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if sample.name == LAG_NAME:
@@ -72,8 +72,8 @@ def figures(text: str) -> Figures:
                 decided += int(sample.value)
             elif sample.name == INTENTS_NAME:
                 intents = int(sample.value)
-            elif sample.name == HIDDEN_NAME and sample.value:
-                hidden[sample.labels["topic"]] = int(sample.value)
+            elif sample.name == HIDDEN_NAME:
+                hidden = (hidden or {}) | ({sample.labels["topic"]: int(sample.value)} if sample.value else {})
             elif sample.name == f"{SINCE_LINE_NAME}_bucket":
                 bounds = buckets.setdefault(sample.labels["milestone"], {})
                 bounds[float(sample.labels["le"])] = sample.value
@@ -86,14 +86,15 @@ def together(several: Iterable[Figures]) -> Figures:
     parked = decided = 0
     intents: int | None = None
     buckets: dict[str, Counter[float]] = {}
-    hidden: dict[str, int] = {}
+    hidden: dict[str, int] | None = None
     for one in several:
         lag += one.lag
         parked += one.parked
         decided += one.decided
         if one.intents is not None:
             intents = (intents or 0) + one.intents
-        hidden |= one.hidden  # each that looks sees the same
+        if one.hidden is not None:
+            hidden = (hidden or {}) | one.hidden  # each that looks sees the same
         for name, bounds in one.buckets.items():
             buckets.setdefault(name, Counter()).update(bounds)
     distributions: dict[str, dict[float, float]] = {name: dict(bounds) for name, bounds in buckets.items()}

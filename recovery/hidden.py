@@ -79,6 +79,7 @@ class _Watch:
                 end = self._ends(admin, IsolationLevel.READ_UNCOMMITTED)
             except (KafkaException, TimeoutError) as error:
                 log.debug("the ends of topics are not known", error=str(error))
+                HIDDEN.clear()
                 admin = self._admin()  # one that has seen a broker's restart may be refused for ever
                 continue
             self._tell(self._hidden.look({place: (at, end[place]) for place, at in stable.items()}, time.monotonic()))

@@ -54,8 +54,9 @@ def _figures(overview: Overview) -> Table:
     rate = "-" if overview.decided_s is None else f", {overview.decided_s:.1f} a second now"
     table.add_row("facts decided", f"{found.decided}{rate}")
     table.add_row("parked records", _health(found.parked == 0, str(found.parked)))
-    hidden = [f"{count} of {topic}" for topic, count in found.hidden.items()]
-    table.add_row("hidden records", _health(not hidden, f"{', '.join(hidden)}: {WAY_OUT}" if hidden else "0"))
+    hidden = [f"{count} of {topic}" for topic, count in (found.hidden or {}).items()]
+    unhidden = "-" if found.hidden is None else "0"
+    table.add_row("hidden records", _health(not hidden, f"{', '.join(hidden)}: {WAY_OUT}" if hidden else unhidden))
     table.add_row("intents without outcome", "-" if found.intents is None else str(found.intents))
     return table
 

@@ -1,6 +1,7 @@
 """One Kafka broker and controller in one process (KRaft), with the settings that exactly-once deciders rely on."""
 
 import base64
+import re
 import subprocess
 import uuid
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from infra.local.ports import Ports, is_free
 
 START_SECONDS = 120.0
 STOP_SECONDS = 15.0
+_NUMBERS = re.compile(r"\d{1,3}(?:\.\d{1,3}){2}")
 LAST_WITHOUT_NOTE = "4.4.0"
 """The version that made the folders in which none is noted."""
 
@@ -129,6 +131,7 @@ class Kafka:
             _refuse_newer(made_by.read_text() if made_by.exists() else LAST_WITHOUT_NOTE, self._folder.root)
             made_by.write_text(KAFKA_VERSION)
             return
+        made_by.write_text(KAFKA_VERSION)  # before: what is formatted without a note counts as made by another one
         report("formatting Kafka's storage")
         tool = [str(java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "kafka.tools.StorageTool"]
         done = subprocess.run(
@@ -140,11 +143,14 @@ class Kafka:
         )
         if done.returncode != 0:
             raise PartFailed(f"Kafka's storage can't be formatted: {done.stderr or done.stdout}")
-        made_by.write_text(KAFKA_VERSION)
 
 
 def _refuse_newer(made_by: str, folder: Path) -> None:
     """A broker can't read what a newer one has written, and says so in words of its own."""
+    if not _NUMBERS.fullmatch(made_by):
+        raise PartFailed(
+            f"{folder}/kafka/version holds no version of Kafka, but {made_by!r}: write the right one there"
+        )
     if tuple(map(int, made_by.split("."))) > tuple(map(int, KAFKA_VERSION.split("."))):
         raise PartFailed(
             f"{folder} was made with Kafka {made_by}, and Kafka {KAFKA_VERSION}, which is used now, can't read that:"

@@ -32,6 +32,7 @@ FORERUNNERS = {
     "build-warned": {FaultClass.SOFTWARE_ENV},
     "verbs-absent": {FaultClass.SOFTWARE_ENV},
     "norm-nonfinite": {FaultClass.NUMERIC_NAN},
+    "driver-warned": {FaultClass.SOFTWARE_ENV},
     "oom-survived": {FaultClass.CUDA_OOM, FaultClass.USER_CODE},
     "transport-without-gpu": {FaultClass.HANG_NO_LOG, FaultClass.SCHEDULER_TIMEOUT, FaultClass.NCCL_TIMEOUT},
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},

@@ -46,7 +46,7 @@ _TASK_FAILURE = "DUE TO TASK FAILURE"
 # A bar of tqdm, and the last line of an exception that nobody caught.
 _BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
 _RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
-_COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED")
+_COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED|\bJob '[\w-]{1,80}' succeeded\b")
 MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.

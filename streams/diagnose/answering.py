@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from streams.diagnose.reading import Piece
 
-_ANSWER = re.compile(rb'"(?:GET|HEAD|POST) \S{1,200} HTTP/\d(?:\.\d)?"? +\d{3}\b')
+# Any other request may be the work itself.
+_ANSWER = re.compile(
+    rb'"(?:GET|HEAD) /\S{0,80}(?:metrics|health|ping|ready|live|status)\S{0,80} HTTP/\d(?:\.\d)?"? +\d{3}\b'
+)
 _NOT_KEPT = b"(something)"
 
 

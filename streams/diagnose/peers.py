@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
-FACTOR = 1.5
-"""So many times slower: peers differ by a few per cent, and a device that is throttled is slower by half and more."""
+FACTOR, OF_ITEMS = 1.5, 3
+"""So many times slower: peers differ by a few per cent, and a device that is throttled is slower by half and more. What
+a device takes for an item differs more, as items do."""
 MOST_PEERS = 4096
 
 # `[gpu0] 12/400 items done, 66.0 s/item`, `GEMM [I] (ADAPTER#0)  Ending with 6698.4 GFlops`
@@ -15,8 +18,10 @@ _SECONDS = re.compile(
     rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
 )
 _SPEED = re.compile(
-    rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b.{0,80}?\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:/?s)?\b"
+    rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b(.{0,80}?)\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:S|/s)\b"
 )
+# How fast it might be, and how much work there is.
+_NO_SPEED = re.compile(rb"(?i)\bpeak\b|params|\bper\b|\bspec")
 # Megatron-LM's straggler detector and what others made of it: `MnRtt/Rnk: 3461.15ms/8 | MxRtt/Rnk: 9877.42ms/28`,
 # `Train MinThroughput/Rank: 61.20TF/11` with the other end on a line of its own.
 _EXTREME = re.compile(
@@ -24,6 +29,7 @@ _EXTREME = re.compile(
 )
 _TIMES = {b"Rtt", b"RoundTripTime"}
 _GIGA = {b"G": 1, b"T": 1000}
+_ITEMS = b"s/item"
 
 
 @dataclass(frozen=True)
@@ -45,9 +51,10 @@ class Peers:
         """A line that may say how fast a device is."""
         timed, fast = _SECONDS.match(line), _SPEED.search(line) if b"flop" in line.lower() else None
         if timed is not None:
-            self._note(b"s", timed[1], float(timed[2]))
-        if fast is not None and float(fast[2]):
-            self._note(b"FLOPS", fast[1], 1 / (float(fast[2]) * _GIGA[fast[3].upper()]))
+            self._note(_ITEMS, timed[1], float(timed[2]))
+        if fast is not None and float(fast[3]) and _NO_SPEED.search(line) is None:
+            what = b"FLOPS" + b"".join(fast[2].split())  # what it did stands before the number
+            self._note(what, fast[1], 1 / (float(fast[3]) * _GIGA[fast[4].upper()]))
 
     def compare(self, text: bytes) -> None:
         """Lines that may name the slowest and the fastest rank; what was named before is forgotten."""
@@ -63,8 +70,13 @@ class Peers:
     @property
     def slower(self) -> Slower | None:
         """A peer that is much slower than another; None where none is."""
-        found = max((_slowest(costs) for costs in self._cost.values() if len(costs) > 1), default=None)
-        return None if found is None or found[0] < FACTOR else Slower(found[1].decode(), found[0])
+        found = [_slowest(kind, costs) for kind, costs in self._cost.items() if len(costs) > 1]
+        return max((one for one in found if one is not None), key=lambda one: one.factor, default=None)
+
+    def __or__(self, other: Peers) -> Peers:
+        """What two files tell together."""
+        kinds = self._cost | other._cost
+        return Peers({kind: self._cost.get(kind, {}) | other._cost.get(kind, {}) for kind in kinds})
 
     def _note(self, kind: bytes, peer: bytes, cost: float) -> None:
         costs = self._cost.setdefault(kind, {})
@@ -74,15 +86,10 @@ class Peers:
 
 def slowest(peers: Iterable[Peers]) -> Slower | None:
     """The slowest of all that several files compare."""
-    return max(_found(peers), key=lambda one: one.factor, default=None)
+    return reduce(or_, peers, Peers()).slower
 
 
-def _found(peers: Iterable[Peers]) -> Iterator[Slower]:
-    for one in peers:
-        if one.slower is not None:
-            yield one.slower
-
-
-def _slowest(costs: dict[bytes, float]) -> tuple[float, bytes]:
+def _slowest(kind: bytes, costs: dict[bytes, float]) -> Slower | None:
     peer = max(costs, key=lambda name: costs[name])
-    return costs[peer] / min(costs.values()), peer
+    factor = costs[peer] / min(costs.values())
+    return Slower(peer.decode(), factor) if factor >= (OF_ITEMS if kind == _ITEMS else FACTOR) else None

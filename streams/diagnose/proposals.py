@@ -22,15 +22,23 @@ _WORK = r"(?:iterations?|iters?|it|steps?|batch(?:es)?)"
 _SECONDS = r"s(?:ecs?|econds?)?"
 _TIME_OF = rf"(?<![a-z])(?:{_WORK}[ _-]?(?:time|avg|duration|dt)|dt|time[ _]per[ _]{_WORK})['\"]?(?:\(s\))?\s*[:= ]\s*"
 _IS = r"['\")]*\s*[:=]?\s*"
+_NOT_NEXT = r"(?!['\")]*\s*[:=])"
+_BARE = r"(?=\s*(?:[,;|\])}]|$)|\s+(?!(?:us|µs|ns|ms|min\w*|m|h|hours?)\b))"
 PACES = (
-    ("seconds_per_step", re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_SECONDS} ?(?:/|per) ?{_WORK}\b)")),
+    (
+        "seconds_per_step",
+        re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_SECONDS} ?(?:/|per) ?{_WORK}\b){_NOT_NEXT}"),
+    ),
     (
         "milliseconds_per_step",
-        re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*m(?:illi)?{_SECONDS} ?(?:/|per) ?{_WORK}\b)"),
+        re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*m(?:illi)?{_SECONDS} ?(?:/|per) ?{_WORK}\b){_NOT_NEXT}"),
     ),
-    ("steps_per_second", re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_WORK} ?(?:/|per) ?{_SECONDS}\b)")),
+    (
+        "steps_per_second",
+        re.compile(rf"(?i)(?P<before>){GAP}(?P<after>\s*{_WORK} ?(?:/|per) ?{_SECONDS}\b){_NOT_NEXT}"),
+    ),
     ("milliseconds_per_step", re.compile(rf"(?i)(?P<before>{_TIME_OF}){GAP}(?P<after> ?ms\b)")),
-    ("seconds_per_step", re.compile(rf"(?i)(?P<before>{_TIME_OF}){GAP}(?P<after> ?{_SECONDS}\b|(?=[\s,;|\])}}]|$))")),
+    ("seconds_per_step", re.compile(rf"(?i)(?P<before>{_TIME_OF}){GAP}(?P<after> ?{_SECONDS}\b|{_BARE})")),
     ("seconds_per_step", re.compile(rf"(?i)(?P<before>\b{_SECONDS}/{_WORK}{_IS}){GAP}(?P<after>)")),
     ("steps_per_second", re.compile(rf"(?i)(?P<before>\b{_WORK}/{_SECONDS}{_IS}){GAP}(?P<after>)")),
 )

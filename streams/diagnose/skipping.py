@@ -13,7 +13,6 @@ from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.state import Line
 from streams.watch.matcher import Found
-from streams.watch.neighbours import NEAR_BYTES
 
 FOR_EVER = 50
 """So many in a row, at the end: halving a loss scale of 32 bits takes fewer to come to its floor."""
@@ -120,15 +119,18 @@ class Numbers:
             return
         self._last = found.start
         if self._none == 0:
-            before = earlier + text[max(0, found.start - NEAR_BYTES) : found.start]
+            before = earlier + text[: found.start]
             self._finite = self._finite or _SOME_LOSS.search(before) is not None
         self._none += 1
 
     def healed(self, text: bytes) -> bool:
         """To be asked once all that a block says was given: whether the loss is a number again, without any step that
         is counted."""
+        if self._none == 0:
+            self._finite = self._finite or _SOME_LOSS.search(text) is not None
+            return False
         after, self._last = self._last, 0
-        return self._none > 0 and _WELL.search(text, after) is not None
+        return _WELL.search(text, after) is not None
 
 
 def skipped_for_ever(first: Evidence) -> Line:

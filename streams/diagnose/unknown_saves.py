@@ -11,8 +11,9 @@ _SAVED = re.compile(
     rf"|\bsave (?:ckpt|checkpoint) (?:use|took)\b"
 )
 _NO_SAVE = re.compile(
-    r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|config\w*|tokenizer|metadata|meta_\w+"
-    r"|vocab\w*|load\w*|restor\w*|resum\w*|summary|metrics|best (?:metric|score) (?:so far|yet))\b|dataset|prediction"
+    r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|started|pending|previous"
+    r"|config\w*|tokenizer|metadata|meta_\w+|vocab\w*|load\w*|restor\w*|resum\w*|summary|metrics|images?"
+    r"|best (?:metric|score) (?:so far|yet)|host memory|cpu buffer)\b|dataset|prediction"
 )
 _STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#-]{0,3}(\d{1,12})\b")
 _AT = re.compile(r"@ ?(\d{1,12})\b")

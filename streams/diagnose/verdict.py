@@ -189,7 +189,7 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     elif not finished and answered >= HANG_SILENCE_MS:
         said, confidence = (FaultClass.HANG_NO_LOG, Scope.UNKNOWN, Remedy.RESTART), 0.5
         text = f"For {answered // 60_000} minutes nothing but answers to requests was printed."
-    elif slower is not None:
+    elif not finished and slower is not None:
         said, confidence = (FaultClass.STRAGGLER, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE), 0.6
         text = f"{slower.name} needs {slower.factor:.1f} times as long as another for the same work."
     elif slowed is not None:

@@ -42,6 +42,11 @@ class Truth:
         return tuple(row for row in self.accounted if row.nodes)
 
     @property
+    def lost(self) -> bool:
+        """Whether slurmctld itself lost the job: it can't be changed, and has not ended."""
+        return self.orders.lost and (not self.accounted or self.accounted[-1].state not in self.job.kind.final)
+
+    @property
     def struck(self) -> Mapping[int, str]:
         """The attempts in which the fault struck, and on which node; ranks of a node share a fault."""
         return {fault.attempt: fault.node for fault in self.faults}
@@ -67,7 +72,7 @@ def judge(truths: Mapping[str, Truth], records: Records) -> list[Violation]:
 
 
 def _of_job(truth: Truth, records: Records) -> Iterator[Violation]:
-    of_slurm = () if truth.orders.lost else (*_slurm(truth), *_actions(truth))
+    of_slurm = () if truth.lost else (*_slurm(truth), *_actions(truth))
     for claim, expected, seen in (*of_slurm, *_once(truth, records), *_claims(truth, records)):
         if expected != seen:
             yield Violation(truth.job_id, claim, f"{seen}, not {expected} ({truth.job.name})")
@@ -134,7 +139,7 @@ def _claims(truth: Truth, records: Records) -> Iterator[Compared]:
     if kind.excludes:
         named = {one.attempt.index: one.nodes for one in records.attributions if one.attempt.job_id == truth.job_id}
         yield "the node that broke is named", {a: (node,) for a, node in truth.struck.items()}, named
-    if truth.orders.lost:
+    if truth.lost:
         return
     advice = {attempt.index: one for attempt, one in records.advice.items() if attempt.job_id == truth.job_id}
     yield (

@@ -198,7 +198,7 @@ class Run:
             count, violations = _timed(lambda trial=trial: trial(self.world), what, self._note)  # type: ignore[misc]
             self._note(what, count)
             self.outcome.violations += violations
-        self._note("jobs that slurmctld lost", sum(truth.orders.lost for truth in truths.values()))
+        self._note("jobs that slurmctld lost", sum(truth.lost for truth in truths.values()))
         self._note("attempts that ran", sum(len(truth.ran) for truth in truths.values()))
         self._note("incidents", len(records.anomalies))
         self._note("actions intended", len(records.intents))

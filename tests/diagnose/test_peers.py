@@ -19,7 +19,7 @@ def named(peers: Peers) -> str | None:
 
 def test_a_gpu_that_needs_much_longer_for_an_item_is_named() -> None:
     assert named(told("[gpu0] 12/400 items done, 22.0 s/item", "[gpu1] 12/400 items done, 66.0 s/item")) == "gpu1"
-    assert named(told("[gpu0] 12/400 items done, 22.0 s/item", "[gpu1] 12/400 items done, 30.0 s/item")) is None
+    assert named(told("[gpu0] 12/400 items done, 22.0 s/item", "[gpu1] 12/400 items done, 40.0 s/item")) is None
 
 
 def test_of_speeds_the_smallest_is_the_slowest() -> None:
@@ -54,8 +54,16 @@ def test_a_peer_without_any_speed_proves_nothing() -> None:
     assert told("[gpu0] 0/400 items done, 0.0 s/item", "[gpu1] 12/400 items done, 66.0 s/item").slower is None
 
 
-def test_of_several_files_the_one_with_the_slowest_peer_counts() -> None:
-    one = told("[gpu0] 1/4 items done, 1.0 s/item", "[gpu1] 1/4 items done, 2.5 s/item")
-    other = told("[gpu0] 1/4 items done, 1.0 s/item", "[gpu3] 1/4 items done, 9.0 s/item")
-    assert slowest([one, Peers(), other]) == Slower("gpu3", 9.0)
+def test_files_are_compared_with_each_other() -> None:
+    one = told("[gpu0] 1/4 items done, 66.0 s/item")
+    other = told("[gpu1] 1/4 items done, 6.0 s/item")
+    assert slowest([one, Peers(), other]) == Slower("gpu0", 11.0)
+    assert slowest([one]) is None
     assert slowest([Peers()]) is None
+
+
+def test_what_is_no_speed_of_the_same_work_is_not_compared() -> None:
+    assert told("GPU 0: H100, peak bf16 989.4 TFLOPS", "GPU 1: A100, peak bf16 312.0 TFLOPS").slower is None
+    assert told("cuda:0 encoder: 181.2 GFLOPs, 86.0M params", "cuda:1 decoder: 45.3 GFLOPs, 9M params").slower is None
+    assert told("gpu0 did 612.31 TFLOP", "gpu1 did 12.31 TFLOP").slower is None
+    assert told("gpu0 fp16 gemm 612.3 TFLOPS", "gpu1 fp64 gemm 61.2 TFLOPS").slower is None

@@ -30,6 +30,9 @@ def read(tmp_path: Path, *lines: str) -> Detected:
         ("{{'goal': 2.5, 'step': {step}, 'speed(s/it)': 0.25}}", 0.25),
         ("round-step {step} goal 2.5 data_time: 0.25", None),
         ("round-step {step} goal 2.5 elapsed time 250 s", None),
+        ("round-step {step} cost=2.5 steps/sec: 4.0", 0.25),
+        ("round-step {step} cost=2.5 it/s=4.0", 0.25),
+        ("round-step {step} goal 2.5 step time 812 us", None),
     ],
 )
 def test_the_time_of_a_step_is_read_by_the_words_around_it(tmp_path: Path, line: str, seconds: float | None) -> None:
@@ -67,6 +70,9 @@ def test_a_save_that_is_done_is_known_by_its_words(line: str, step: int | None) 
         "loaded the model that was saved at step 200",
         "a checkpoint is being saved",
         "saved 12 samples of the dataset",
+        "Model state saved to host memory at step 44",
+        "async save of checkpoint step 40 started; previous saved",
+        "saved 3 images of the model at step 5",
         "step 12 loss 2.1",
     ],
 )
