@@ -23,7 +23,7 @@ from recovery.demo.follow import DemoError, Follower, clock, tidy
 from recovery.demo.scenario import Scenario
 from recovery.demo.slurm import Cluster
 from recovery.run_files import read_run_files
-from recovery.settings import Settings
+from recovery.settings import Settings, load_settings
 from schemas.codec import Codec
 from schemas.registry import RegistryIds
 from streams.replay.history import TopicHistory
@@ -53,15 +53,14 @@ class Demo:
         began = time.monotonic()
         self.console.rule(f"[bold]{self.scenario.name}[/]: {self.scenario.about}")
         os.environ.update(ACTING)
-        settings: Settings | None = None
+        data = load_settings(self.config).data
         try:
-            settings = bring_up(self.config, self._progress(began))
-            return self._recover(settings)
+            return self._recover(bring_up(self.config, self._progress(began)))
         except (BringUpError, DemoError, StackError) as error:
             self.console.print(f"[bold red]failed:[/] {escape(str(error))}")
             return 1
         finally:
-            self._end(settings)
+            self._end(data)
 
     def _recover(self, settings: Settings) -> int:
         if settings.slurm.conf_path is None:
@@ -147,15 +146,12 @@ class Demo:
 
         return report
 
-    def _end(self, settings: Settings | None) -> None:
-        if settings is None:
-            return
+    def _end(self, data: Path) -> None:
+        """Leave running what may be looked at, or end it: what was started before something failed, too."""
         if self.keep:
-            self.console.print(
-                f"left running: {_gateway(settings)}/v1/jobs; `recovery status` shows all, `recovery down` ends it"
-            )
+            self.console.print("left running: `recovery status` shows all with its addresses, `recovery down` ends it")
             return
-        bring_down(settings.data, lambda sentence: self.console.print(f"[dim]{escape(sentence)}[/]"))
+        bring_down(data, lambda sentence: self.console.print(f"[dim]{escape(sentence)}[/]"))
 
 
 def _aps(workflow: str, scenario: Scenario, environment: str) -> str:
