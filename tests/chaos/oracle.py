@@ -109,7 +109,7 @@ def _slurm(truth: Truth) -> Iterator[Compared]:
 
 
 def _actions(truth: Truth) -> Iterator[Compared]:
-    """No effective action twice, none on an attempt that is none of our business: by what slurmctld carried out."""
+    """No action more or fewer than due, none on an attempt not our business: by what slurmctld carried out."""
     kind, orders = truth.job.kind, truth.orders
     held_successor = bool(truth.accounted) and not truth.accounted[-1].nodes
     requeues = kind.restarts + (1 if held_successor else 0)
@@ -122,6 +122,7 @@ def _actions(truth: Truth) -> Iterator[Compared]:
 
 
 def _once(truth: Truth, records: Records) -> Iterator[Compared]:
+    """No effective action twice: by our own records, which hold also where Slurm lost its own."""
     accepted = Counter(
         one.action_id
         for one in records.outcomes
