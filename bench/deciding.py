@@ -28,7 +28,7 @@ from streams.kafka import producer
 from streams.records import Incoming
 from streams.run.slots import CHANGELOG as OURS
 
-SETS = 30
+SETS = 100
 ROUNDS = 5
 TURN_S = 180
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, cast
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, Message
@@ -73,5 +73,5 @@ def decode(codec: Codec, message: Message) -> Record | Problem:
     )
 
 
-def _headers(message: Message) -> Iterable[tuple[str, bytes | None]]:
+def _headers(message: Message) -> Sequence[tuple[str, bytes | None]]:
     return list(message.headers() or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-COLLECT_AFTER = 50_000
+COLLECT_AFTER = 200_000
 """Objects made before Python looks for cycles; 700 by default."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -85,12 +85,19 @@ class Codec:
     def __init__(self, ids: SchemaIds) -> None:
         self._ids = ids
         self._writers: dict[type, _Written] = {}
-        self._readers: dict[str, tuple[type, Convert, Any, Any]] = {}
+        self._readers: dict[bytes, tuple[type, Convert, Any, Any]] = {}
         for name, history in committed().items():
             cls = EVENTS[name]
-            newest = parse_schema(history[-1].schema)
-            for version in history:
-                self._readers[version.fingerprint] = (cls, from_avro(cls), parse_schema(version.schema), newest)
+            parsed = [parse_schema(version.schema) for version in history]
+            newest = parsed[-1]
+            for version, schema in zip(history, parsed, strict=True):
+                # fastavro would compare two schemas deeply, at each record.
+                self._readers[version.fingerprint.encode()] = (
+                    cls,
+                    from_avro(cls),
+                    schema,
+                    None if schema is newest else newest,
+                )
             prefix = PREFIX.pack(0, ids.id_of(history[-1]))
             self._writers[cls] = _Written(
                 prefix,
@@ -108,7 +115,7 @@ class Codec:
             ("ce_id", event.event_id.encode()),
             written.type_header,
             ("ce_source", source.encode()),
-            ("ce_time", _iso(time_ms)),
+            _time_header(time_ms),
             ("ce_subject", subject.encode()),
             ("traceparent", (traceparent or traceparent_of(event)).encode()),
             written.fingerprint_header,
@@ -127,24 +134,27 @@ class Codec:
         """The Avro payload without the registry's id: what a replay compares byte for byte."""
         return self.encode_value(event)[PREFIX.size :]
 
-    def decode(self, value: bytes, headers: Iterable[tuple[str, bytes | None]] | None = None) -> Any:
+    def decode(self, value: bytes, headers: Sequence[tuple[str, bytes | None]] | None = None) -> Any:
         """Return the event in a record value. Raises UnreadableRecord and UnknownSchema."""
         if len(value) < PREFIX.size or value[:1] != MAGIC:
             raise UnreadableRecord("not Confluent's wire format: it starts with a zero byte and a schema id")
-        fingerprint = _header(headers, FINGERPRINT)
+        fingerprint = _fingerprint(headers)
         if fingerprint is None:
             schema_id = cast(int, PREFIX.unpack_from(value)[1])
-            fingerprint = self._ids.fingerprint_of(schema_id)
-            if fingerprint is None:
+            known = self._ids.fingerprint_of(schema_id)
+            if known is None:
                 raise UnknownSchema(f"schema id {schema_id} is none of the committed schemas")
+            fingerprint = known.encode()
         reader = self._readers.get(fingerprint)
         if reader is None:
-            raise UnknownSchema(f"schema fingerprint {fingerprint} is none of the committed schemas")
-        cls, convert, written, newest = reader
+            raise UnknownSchema(
+                f"schema fingerprint {fingerprint.decode('ascii', 'replace')} is none of the committed schemas"
+            )
+        cls, convert, written, into = reader
         stream = io.BytesIO(value)
         stream.seek(PREFIX.size)
         try:
-            record = schemaless_reader(stream, written, newest if written is not newest else None)
+            record = schemaless_reader(stream, written, into)
             event = convert(cast(dict[str, Any], record))
         except (ValueError, EOFError, IndexError, TypeError, OverflowError, MemoryError, KeyError) as error:
             raise UnreadableRecord(f"{cls.__name__}: {error!r}") from error
@@ -153,29 +163,30 @@ class Codec:
         return event
 
 
-def _header(headers: Iterable[tuple[str, bytes | None]] | None, name: str) -> str | None:
-    for key, value in headers or ():
-        if key == name and value is not None:
-            return value.decode("ascii", "replace")
+def _fingerprint(headers: Sequence[tuple[str, bytes | None]] | None) -> bytes | None:
+    for name, value in reversed(headers or ()):  # where we write it last
+        if name == FINGERPRINT and value is not None:
+            return value
     return None
 
 
 @lru_cache(maxsize=1024)
-def _iso(time_ms: int) -> bytes:
+def _time_header(time_ms: int) -> Header:
     """The time as CloudEvents has it; all that is concluded from one fact has the same."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").encode()
+    return "ce_time", datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").encode()
 
 
 def traceparent_of(event: Any) -> str:
     """A W3C trace context derived from the attempt, so that all of one recovery is one trace."""
     attempt = getattr(event, "attempt", None)
     if attempt is not None:
-        trace = f"{attempt.cluster}/{attempt.job_id}@{attempt.incarnation}"
+        trace = _trace_id(attempt.cluster, attempt.job_id, attempt.incarnation)
     else:
-        trace = f"{getattr(event, 'cluster', '')}/{getattr(event, 'job_id', '')}"
-    return f"00-{_trace_id(trace)}-{event.event_id.replace('-', '')[:16]}-01"
+        trace = _trace_id(getattr(event, "cluster", ""), getattr(event, "job_id", ""))
+    return f"00-{trace}-{event.event_id.replace('-', '')[:16]}-01"
 
 
 @lru_cache(maxsize=4096)
-def _trace_id(name: str) -> str:
+def _trace_id(cluster: str, job_id: str, incarnation: int | None = None) -> str:
+    name = f"{cluster}/{job_id}" if incarnation is None else f"{cluster}/{job_id}@{incarnation}"
     return sha256(name.encode()).hexdigest()[:32]

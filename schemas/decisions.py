@@ -316,8 +316,10 @@ def timer_key(attempt: AttemptId, purpose: TimerPurpose) -> str:
 
 def job_of_decision(decision: Decision) -> JobKey:
     """The key under which a decision is recorded."""
-    if isinstance(decision, FactParked):
-        return JobKey(decision.key)
-    if isinstance(decision, FactSetAside | QuarantineEnded):
-        return JobKey(f"{decision.cluster}/{decision.job_id}")
-    return decision.attempt.job
+    match decision:
+        case FactParked():
+            return JobKey(decision.key)
+        case FactSetAside() | QuarantineEnded():
+            return JobKey(f"{decision.cluster}/{decision.job_id}")
+        case _:
+            return decision.attempt.job

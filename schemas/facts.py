@@ -362,6 +362,8 @@ Fact = JobObserved | QuarantineLifted | AttemptFact
 
 def job_of(fact: Fact) -> JobKey:
     """The key under which a fact is recorded."""
-    if isinstance(fact, JobObserved | QuarantineLifted):
-        return JobKey(f"{fact.cluster}/{fact.job_id}")
-    return fact.attempt.job
+    match fact:
+        case JobObserved() | QuarantineLifted():
+            return JobKey(f"{fact.cluster}/{fact.job_id}")
+        case _:
+            return fact.attempt.job

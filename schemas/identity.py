@@ -32,7 +32,7 @@ class InvalidIdentity(ValueError):
 
 def derived_id(*parts: str | int) -> str:
     """Return the UUIDv5 of `parts`: the same parts give the same id in every process and every replay."""
-    name = "\x1f".join(map(str, parts))
+    name = "\x1f".join([str(part) for part in parts])
     h = sha1(_NAMESPACE_BYTES + name.encode(), usedforsecurity=False).hexdigest()
     # As uuid.uuid5 does, at a third of its time: version 5, and the variant of RFC 4122 in two bits of a digit.
     return f"{h[:8]}-{h[8:12]}-5{h[13:16]}-{_VARIANTS[h[16]]}{h[17:20]}-{h[20:32]}"
@@ -60,7 +60,7 @@ class AttemptId:
     incarnation: Annotated[int, "submit time of attempt 0, seconds since the epoch; 0 while unknown"]
     index: Annotated[int, "Slurm's restart count; the first attempt is 0"]
 
-    @cached_property
+    @property
     def job(self) -> JobKey:
         return JobKey(f"{self.cluster}/{self.job_id}")
 

@@ -72,6 +72,8 @@ def node_key(cluster: str, node: str) -> str:
 
 def node_of(fact: NodeFact | NodeFaultTold) -> str:
     """The key under which a node's fact, or what was decided on it, is recorded."""
-    if isinstance(fact, NodeFaultSeen | NodeFaultTold):
-        return node_key(fact.fault.cluster, fact.fault.node)
-    return node_key(fact.attempt.cluster, fact.node)
+    match fact:
+        case NodeAllocated() | NodeFreed():
+            return node_key(fact.attempt.cluster, fact.node)
+        case _:
+            return node_key(fact.fault.cluster, fact.fault.node)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from schemas.frozen import build
@@ -123,6 +124,8 @@ def _outgoing(cls: type, *, named: bool, only: Collection[str] | None = None) ->
     converters = [(name, _outward(_unwrap(hints[name])[0], named=named)) for name in names]
     nested = [(name, convert) for name, convert in converters if convert is not None]
     # What a class keeps beside its fields must not be shown; fastavro takes what the schema names, and leaves the rest.
+    if named and not nested:
+        return attrgetter("__dict__")
     copied = named or not any(isinstance(value, cached_property) for value in vars(cls).values())
 
     def copy(event: Any) -> dict[str, Any]:

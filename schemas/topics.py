@@ -13,7 +13,6 @@ from schemas.bookkeeping import ClusterSeen, PolicyPublished, RecordParked, Sour
 from schemas.catalogue import DECISIONS, FACTS, NODE_FACTS
 from schemas.decisions import (
     Advice,
-    Decision,
     Emitted,
     FactParked,
     JobView,
@@ -165,16 +164,17 @@ def action_route(record: ActionIntended | ActionEnded | ActionRefused) -> tuple[
 
 def emitted_route(emitted: Emitted) -> tuple[Topic, str]:
     """Where the attempt decider's output goes. A TimerCleared goes there as a tombstone."""
-    if isinstance(emitted, Advice):
-        return ADVICE, emitted.attempt.key
-    if isinstance(emitted, JobView):
-        return JOBS, f"{emitted.cluster}/{emitted.job_id}"
-    if isinstance(emitted, TimerSet | TimerCleared):
-        return TIMERS, timer_key(emitted.attempt, emitted.purpose)
-    if isinstance(emitted, NodeAllocated | NodeFreed):
-        return node_fact_route(emitted)
-    decision: Decision = emitted
-    return DECISION_LOG, job_of_decision(decision)
+    match emitted:
+        case NodeAllocated() | NodeFreed():
+            return node_fact_route(emitted)
+        case TimerSet() | TimerCleared():
+            return TIMERS, timer_key(emitted.attempt, emitted.purpose)
+        case JobView():
+            return JOBS, f"{emitted.cluster}/{emitted.job_id}"
+        case Advice():
+            return ADVICE, emitted.attempt.key
+        case _:
+            return DECISION_LOG, job_of_decision(emitted)
 
 
 def event_types(topic: Topic) -> tuple[type, ...]:

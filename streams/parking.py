@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import repeat
 
 import structlog
 
@@ -41,9 +42,9 @@ class Parking:
         self._source = source
         self._recent: deque[bool] = deque(maxlen=PARKING_WINDOW)
 
-    def handled(self) -> None:
-        """Count a record that was handled."""
-        self._recent.append(False)
+    def handled(self, records: int = 1) -> None:
+        """Count records that were handled."""
+        self._recent.extend(repeat(False, records))
 
     def park(self, record: Incoming, error: Exception) -> tuple[str, Outgoing]:
         """Return the reason in words and the record for `recovery.parked`. Raises ParkingFull past the limit.

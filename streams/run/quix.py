@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from authlib.deprecate import AuthlibDeprecationWarning
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from streams.records import Incoming, Outgoing
 
@@ -142,13 +142,18 @@ class Application(PlainApplication):
 
         Past Quix's own wrappers, which ask for deliveries after each record: that takes as long as writing it.
         """
-        kafka, on_delivery = self._producer._producer._producer, self._producer._on_delivery
-        for out in records:
-            told: dict[str, Any] = {"headers": out.headers, "timestamp": time_ms}
+        produce, told = self._producer._producer._producer.produce, self._told
+        for topic, key, value, headers in records:
             try:
-                kafka.produce(out.topic.name, out.value, out.key, on_delivery=on_delivery, **told)
+                produce(topic.name, value, key, on_delivery=told, timestamp=time_ms, headers=headers)
             except BufferError:
-                self._producer.produce(out.topic.name, out.value, out.key, **told)  # which waits for room
+                # which waits for room
+                self._producer.produce(topic.name, value, key, timestamp=time_ms, headers=headers)
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        """Quix is to know what was refused; the places of what was written it needs of its changelogs only."""
+        if error is not None:
+            self._producer._on_delivery(error, message)
 
     def commit(self) -> None:
         """Commit what was handled so far; a record that is being handled is not part of it."""

@@ -76,8 +76,7 @@ class StatefulWorker(ABC, Generic[Read, State, Event]):
             changed[at] = store, after
             decided.append((record.recorded_ms, events))
         written = [[self._outgoing(event, now_ms) for event in events] for now_ms, events in decided]
-        for _ in records:
-            self._parking.handled()
+        self._parking.handled(len(records))
         self._unwritten |= changed
         return written
 

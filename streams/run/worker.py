@@ -6,12 +6,13 @@ A record that can't be handled is parked and its job quarantined.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast, get_args
 
 from schemas.codec import Codec
 from schemas.decisions import Emitted, TimerCleared
 from schemas.facts import Fact, TimerFired, job_of
-from schemas.identity import job_key
+from schemas.identity import JobKey, job_key
 from schemas.policy import Policy
 from schemas.topics import emitted_route
 from streams.decide.decide import Outcome, decide, park
@@ -42,8 +43,7 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
 
     def _decide(self, record: Incoming, fact: Fact, state: JobState | None) -> Outcome:
         key = job_of(fact)
-        job_key(*key.split("/"))
-        if key.encode() != record.key:
+        if record_key(key) != record.key:
             raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
         return decide(state, fact, record.recorded_ms, self._policies)
 
@@ -67,6 +67,12 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
             return Outgoing(topic, key.encode(), None, [])
         encoded = self._codec.encode(event, source=self._source, time_ms=now_ms, subject=_subject(event, key))
         return Outgoing(topic, key.encode(), encoded.value, encoded.headers)
+
+
+@lru_cache(maxsize=16384)
+def record_key(key: JobKey) -> bytes:
+    """The bytes of a job's key. Raises InvalidIdentity."""
+    return job_key(*key.split("/")).encode()
 
 
 def _subject(event: Any, key: str) -> str:
