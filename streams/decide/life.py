@@ -110,7 +110,7 @@ def _identify(job: JobState, seen: JobObserved) -> AttemptId | Refusal:
     if seen.restart_count <= job.highest_index:
         known = job.attempt(same)
         if known is not None and (known.submit_time == seen.submit_time or _not_yet_rewritten(job, known)):
-            return same
+            return known.id
         if seen.submit_time <= job.latest_submit_time:
             return Refusal.LATE
         return replace(same, incarnation=seen.submit_time) if seen.in_controller else Refusal.LATE

@@ -213,7 +213,7 @@ class JobState:
         return self.attempts[-1] if self.attempts else None
 
     def attempt(self, attempt_id: AttemptId) -> Attempt | None:
-        for attempt in self.attempts:
+        for attempt in reversed(self.attempts):  # it is mostly the last
             if _is(attempt.id, attempt_id):
                 return attempt
         return None
@@ -231,6 +231,8 @@ class JobState:
     def with_attempt(self, attempt: Attempt) -> JobState:
         """Replace the attempt with this id, mostly the last; the order is kept."""
         known = self.attempts
+        if known and known[-1] is attempt:
+            return self
         if known and known[-1].id is attempt.id:
             return replace(self, attempts=(*known[:-1], attempt))
         return replace(self, attempts=tuple(attempt if _is(one.id, attempt.id) else one for one in known))
