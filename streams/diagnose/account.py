@@ -21,6 +21,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
+from streams.diagnose.epochs import Epochs
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
@@ -91,6 +92,7 @@ class Account:
     """When training last moved on; 0 if no line says when."""
     peers: Peers = field(default_factory=Peers)
     numbers: Numbers = field(default_factory=Numbers)
+    epochs: Epochs = field(default_factory=Epochs)
     voices: Voices = field(default_factory=Voices)
     course: Course = field(default_factory=Course)
     saves: Saves = field(default_factory=Saves)
@@ -99,6 +101,7 @@ class Account:
     finished: bool = False
     finished_ms: int = 0
     """When the program said so; 0 if no line says when."""
+    _longest_ms: int = 0
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
     _idle_since_ms: int | None = None
@@ -140,6 +143,10 @@ class Account:
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         if self.numbers.healed(piece.data):
             self._outlive(lambda line: line.signature == NONE_IN_STEPS)
+        moved_at = self.epochs.moved_at(piece.data, self._stamp)
+        if moved_at is not None:
+            here = piece.offset + moved_at
+            self._outlive(lambda line: line.evidence.offset < here and not _is_final(line))
         self.course.take(piece, every, self._stamp)
         self.voices.listen(piece.data, self._stamp, waited_at)
         if last_step is not None:
@@ -170,6 +177,11 @@ class Account:
     def now_ms(self) -> int:
         """The time of the last line that says one; 0 if none does."""
         return self._now_ms
+
+    @property
+    def longest_ms(self) -> int:
+        """The longest time from one step to the next, or from one epoch, as far as lines say when."""
+        return max(self._longest_ms, self.epochs.longest_ms)
 
     @property
     def answered_ms(self) -> int:
@@ -236,6 +248,7 @@ class Account:
             self._outlive(lambda line: not (_is_final(line) or (closed and _is_raised(line))))
             self._before, self.finished = [], False
             self._kept.clear()
+            self._longest_ms = max(self._longest_ms, self._now_ms - self.advanced_ms if self.advanced_ms else 0)
             self.advanced_ms = self._now_ms
         if self.first_step is None:
             self.first_step = step.step

@@ -32,6 +32,9 @@ _OVERFLOW = re.compile(
     rb"OVERFLOW!(?: Rank 0)? Skipping step|[Gg]radient overflow\. {1,2}Skipping step"
     rb"|overflow detected, setting loss scale"
 )
+_NO_NUMBER = re.compile(rb"[Gg]rad(?:ient)?[ _]?norm is (?:nan|NaN)\. Skipping")
+NO_NUMBER_WEIGHS = 5
+"""So many overflows: no loss scale need be looked for where no number came out at all."""
 
 
 def is_skipped(line: bytes) -> bool:
@@ -40,10 +43,11 @@ def is_skipped(line: bytes) -> bool:
 
 
 def overflows_in(text: bytes) -> list[int]:
-    """Where the lines begin to say that a step was skipped, though they are no steps themselves."""
-    if b"OVERFLOW!" not in text and b"verflow" not in text:
+    """Where lines that are no steps say that one was skipped, each as often as it weighs."""
+    if b"kipping" not in text and b"verflow" not in text:
         return []
-    return [match.start() for match in _OVERFLOW.finditer(text)]
+    starts = [match.start() for match in _OVERFLOW.finditer(text)]
+    return sorted(starts + [match.start() for match in _NO_NUMBER.finditer(text) for _ in range(NO_NUMBER_WEIGHS)])
 
 
 def _told(line: bytes) -> int:

@@ -140,9 +140,11 @@ def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, out
 
 
 def _silence(ended: Sighting, accounts: Sequence[Account]) -> int | None:
-    """How long no file had a step when the scheduler ended the run."""
+    """How long no file had a step when the scheduler ended the run; None where that was no longer than before."""
     advanced_ms, ended_ms = max(account.advanced_ms for account in accounts), ended.line.evidence.read_ms
-    return ended_ms - advanced_ms if advanced_ms and ended_ms else ended.silent_ms
+    silent_ms = ended_ms - advanced_ms if advanced_ms and ended_ms else ended.silent_ms
+    usual_ms = max(account.longest_ms for account in accounts)
+    return silent_ms if silent_ms is None or silent_ms > usual_ms else None
 
 
 def _by_limit(line: Line) -> bool:
@@ -175,7 +177,7 @@ def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, o
 def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     """No line says that anything failed: the run is well, or it stands still, or a device of it is slow."""
     accounts, finished, last = files.accounts, files.ended_well, files.moved_last
-    idle_ms = min((account.idle_ms for account in last if account.last_step is not None), default=0)
+    idle_ms = min((_idle_ms(account) for account in last if account.last_step is not None), default=0)
     answered = max((account.answered_ms for account in accounts), default=0)
     slower = slowest(account.peers for account in accounts)
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
@@ -200,6 +202,11 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     if outlived:
         text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
     return Diagnosis(*said, (), root, (), text, confidence, steps, len(accounts), outlived)
+
+
+def _idle_ms(account: Account) -> int:
+    """How long other lines were printed after the last step; 0 where steps have already come as seldom."""
+    return account.idle_ms if account.idle_ms > account.longest_ms else 0
 
 
 def _slowed(accounts: Sequence[Account]) -> Line | None:

@@ -148,6 +148,7 @@ def of_deepspeed(step: int, in_all: int) -> str:
 
 
 OVERFLOW = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768"
+NO_NUMBER = "(trainer:663) WARNING: The grad norm is nan. Skipping updating the model."
 GOOD = [megatron(step, 1.0) for step in range(20)]
 
 
@@ -158,8 +159,9 @@ GOOD = [megatron(step, 1.0) for step in range(20)]
         [of_deepspeed(step, max(0, step - 40)) for step in range(10, 200, 10)],
         [text for step in range(60) for text in (OVERFLOW, nano(step, 1.0))],
         [*GOOD, *[OVERFLOW] * 60],
+        [NO_NUMBER] * 10,
     ],
-    ids=["Megatron", "DeepSpeed", "overflow of each step", "overflows without a step"],
+    ids=["Megatron", "DeepSpeed", "overflow of each step", "overflows without a step", "never a number"],
 )
 def test_a_run_that_skips_every_step_has_lost_its_numbers_and_is_not_healthy(lines: list[str]) -> None:
     found = said(*lines)
@@ -179,8 +181,9 @@ def test_a_run_that_skips_every_step_has_lost_its_numbers_and_is_not_healthy(lin
         [of_deepspeed(step, min(step, 30)) for step in range(10, 200, 10)],
         [text for step in range(200) for text in ([OVERFLOW] * (step % 10 == 0) + [nano(step, 1.0)])],
         [OVERFLOW] * 20,
+        [NO_NUMBER] * 5,
     ],
-    ids=["looking for a scale", "found again", "found soon", "now and then", "a few"],
+    ids=["looking for a scale", "found again", "found soon", "now and then", "a few", "no number, a few times"],
 )
 def test_steps_that_are_skipped_while_a_scale_is_looked_for_are_normal(lines: list[str]) -> None:
     assert said(*lines).remedy is Remedy.IGNORE
