@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# As trainers of Hugging Face print it (`{'loss': 1.4, ..., 'epoch': 0.31}`), and as most scripts do (`Epoch 3: loss 1.4`).
+# As trainers of Hugging Face print it (`{'loss': 1.4, ..., 'epoch': 0.31}`), and as most scripts (`Epoch 3: loss 1.4`).
 _LOSS_AT_EPOCH = re.compile(
     rb"'loss': '?(?=[\d.]{0,24}[1-9])\d[^\n]{0,300}'epoch': '?(?P<epoch>\d{1,9}(?:\.\d{1,9})?)"
     rb"|(?i:\bepoch\b[\s:=#\[]{0,4})(?P<epoch2>\d{1,9})\b[^\n]{0,120}\b(?i:loss)\w{0,24}[\s:=(]{1,4}(?=[\d.]{0,24}[1-9])\d"
