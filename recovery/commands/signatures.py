@@ -137,7 +137,7 @@ def explain(
 
     if signature_id in CONCLUDED:
         typer.echo(
-            f"{signature_id}: {CONCLUDED[signature_id]}\nno pattern: `recovery diagnose` concludes it from many lines"
+            f"{signature_id}: {CONCLUDED[signature_id]}\nno pattern: it is concluded from many lines"
         )
         return
     signatures = _loaded((GENERAL, *settings_of(ctx).watch.packs)).signatures

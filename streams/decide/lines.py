@@ -14,7 +14,7 @@ from streams.decide.state import KEPT_LINES, Attempt, Heard, Line
 RootLine = Callable[[Sequence[Line]], Line]
 
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
-STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps"})
+STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps", "skipped-steps"})
 KEPT_HEARD = 8
 HEARD_MS = 300_000
 """What a node said explains a failure that follows within this time."""

@@ -26,7 +26,7 @@ from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
 from streams.diagnose.saves import Saves
-from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, is_skipped, skipped_for_ever
+from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.masking import digest_of, kept_text
@@ -34,6 +34,7 @@ from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
 from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among, word_in_front
 from streams.watch.progress import Step
+from streams.watch.skipping import is_skipped
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 

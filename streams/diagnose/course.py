@@ -16,11 +16,12 @@ from itertools import zip_longest
 from schemas.facts import Evidence
 from streams.diagnose.reading import Piece
 from streams.diagnose.rhythm import Rhythm
-from streams.diagnose.skipping import Skips, overflows_in
+from streams.diagnose.skipping import overflows_in
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import ANSI, Found
 from streams.watch.packs import Format
 from streams.watch.progress import Step, read_step
+from streams.watch.skipping import Skips
 
 UNKNOWN = "(unknown)"
 """The general format of the pack beside this module: it counts only where no known one does."""
@@ -46,7 +47,7 @@ class Counted:
 class Course:
     """Give it the pieces of a file, with what was found in them. What it tells has no name of the file."""
 
-    skips: Skips = field(default_factory=Skips)
+    skips: Skips[Evidence] = field(default_factory=Skips)
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
     _counted: dict[tuple[str, int | None], Counted] = field(default_factory=dict)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from streams.diagnose.rhythm import SIGNATURE as SLOW_STEPS
 from streams.diagnose.saves import SIGNATURE as UNFINISHED_SAVE
-from streams.diagnose.skipping import SIGNATURE as SKIPPED_STEPS
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import Packs, load_packs
+from streams.watch.skipping import SKIPPED_STEPS
 
 CONCLUDED = {
-    SKIPPED_STEPS: "every step was skipped, up to the end: nothing was learned any more",
+    SKIPPED_STEPS.id: "every step was skipped, up to the end: nothing was learned any more",
     UNFINISHED_SAVE: "a save began and was never done, and the ranks waited in vain",
     SLOW_STEPS: "steps took longer, for good, than the same run's steps did before",
 }

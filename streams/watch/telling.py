@@ -13,7 +13,8 @@ from streams.watch.claims import Writer
 from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
 from streams.watch.matcher import Matcher
 from streams.watch.origin import Origin, origin_of
-from streams.watch.progress import Checkpoint
+from streams.watch.progress import Checkpoint, Step
+from streams.watch.skipping import Skips, fault_of
 from streams.watch.throttle import Throttle
 
 log = structlog.get_logger(__name__)
@@ -33,11 +34,14 @@ class Reading:
 
 
 class Teller:
-    """Tells the lines of one source. It remembers the last step of each attempt."""
+    """Tells the lines of one source. It remembers the last step of each attempt, and how many in a row were skipped."""
 
     def __init__(self, reading: Reading) -> None:
         self._throttle = reading.throttle
         self._steps: dict[AttemptId, int] = {}
+        self._skips: dict[AttemptId, Skips[Line]] = {}
+        self._told: dict[AttemptId, Line | None] = {}
+        """The first line of the row of skipped steps that was told of."""
 
     def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
         """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
@@ -49,6 +53,8 @@ class Teller:
                 yield fault_fact(line, attempt, found.fault, origin)
         if found.progress is not None:
             self._steps[attempt] = found.progress.of_run
+            if found.fault is None and self._learns_no_more(line, attempt, found.progress):
+                yield fault_fact(line, attempt, fault_of(found.progress.at), _origin(line, writer, said))
             if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
                 yield progress_fact(line, attempt, found.progress)
         if found.saved is not None and (step := self._step_of(found.saved, line, attempt)) is not None:
@@ -61,6 +67,17 @@ class Teller:
     def forget(self, kept: set[AttemptId]) -> None:
         """Forget all attempts but these."""
         self._steps = {attempt: step for attempt, step in self._steps.items() if attempt in kept}
+        self._skips = {attempt: skips for attempt, skips in self._skips.items() if attempt in kept}
+        self._told = {attempt: first for attempt, first in self._told.items() if attempt in kept}
+
+    def _learns_no_more(self, line: Line, attempt: AttemptId, step: Step) -> bool:
+        """Whether with this line it is to be told that every step is skipped; once for each row of such steps."""
+        skips = self._skips.setdefault(attempt, Skips())
+        skips.stepped(step.of_run, line.found.line, lambda: line)
+        if not skips.for_ever or self._told.get(attempt) is skips.first:
+            return False
+        self._told[attempt] = skips.first
+        return True
 
     def _step_of(self, checkpoint: Checkpoint, line: Line, attempt: AttemptId) -> int | None:
         """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Refusal, Remedy, Scope
+from streams.watch.skipping import SKIPPED_STEPS
 from tests.decide.story import Story
 
 
@@ -56,6 +57,22 @@ def test_a_further_step_without_a_number_does_not_take_the_loss_of_numbers_back(
     assert story.advised() == []
     story.wait(300)
     assert [desired for _index, desired, _nodes in story.advised()] == ["RESTARTED"]
+
+
+def test_a_run_that_skips_all_its_steps_is_stopped_though_it_counts_them() -> None:
+    story = running()
+    story.line(
+        "number of skipped iterations:   1",
+        signature=SKIPPED_STEPS.id,
+        fault_class=SKIPPED_STEPS.fault_class,
+        scope=SKIPPED_STEPS.scope,
+        remedy=SKIPPED_STEPS.remedy,
+        precedence=SKIPPED_STEPS.precedence,
+    )
+    for step in range(60, 80):
+        story.progress(step, loss=None)
+        story.wait(20)
+    assert {desired for _index, desired, _nodes in story.advised()} == {"TERMINATED"}
 
 
 def test_a_step_whose_loss_is_a_number_again_does() -> None:

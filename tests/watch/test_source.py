@@ -32,6 +32,10 @@ NOW = T0 + 600_000
 STEP = (
     " [2026-08-01 {time}] iteration {step:8d}/  500000 | elapsed time per iteration (ms): 500.0 | lm loss: 2.4E+00 |\n"
 )
+SKIPPED = (
+    " [2026-08-01 {time}] iteration {step:8d}/  500000 | elapsed time per iteration (ms): 500.0 | loss scale: 1.0 |"
+    " number of skipped iterations:   1 | number of nan iterations:   0 |\n"
+)
 SAVED = "  successfully saved checkpoint from iteration    {step} to /ck\n"
 
 
@@ -47,6 +51,10 @@ def path(tmp_path: Path) -> Path:
 def append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text)
+
+
+def faults(source: Source, path: Path) -> list[SignatureMatched]:
+    return [fact for fact in facts_of(everything(source, NOW, running(path))) if isinstance(fact, SignatureMatched)]
 
 
 def test_a_fault_line_becomes_a_fact_with_its_evidence(path: Path) -> None:
@@ -87,6 +95,23 @@ def test_progress_is_throttled_but_the_first_and_every_checkpoint_are_kept(path:
     # of a backlog, steps are read each half minute
     assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [1, 90, 150]
     assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [199, 200]
+
+
+def test_a_row_of_skipped_steps_is_told_once_as_soon_as_it_is_too_long_to_be_a_search_for_a_scale(path: Path) -> None:
+    times = [f"10:{second // 60:02}:{second % 60:02}.0" for second in range(0, 3000, 10)]
+    skipped = [SKIPPED.format(time=time, step=step) for step, time in enumerate(times)]
+    path.write_text("".join(skipped[:40]))
+    source = Source(str(path), reading())
+    assert faults(source, path) == []
+    append(path, "".join(skipped[40:80]))
+    [told] = faults(source, path)
+    assert (told.signature, told.remedy) == ("skipped-steps", Remedy.TERMINATE_NO_RETRY)
+    assert "number of skipped iterations:   1" in told.evidence.text
+    append(path, "".join(skipped[80:150]))
+    assert faults(source, path) == []
+    append(path, STEP.format(time=times[150], step=150) + "".join(skipped[151:240]))
+    [again] = faults(source, path)
+    assert again.event_id != told.event_id
 
 
 def test_steps_of_an_epoch_are_told_as_steps_of_the_run(path: Path) -> None:

@@ -1,0 +1,103 @@
+"""Steps in which nothing is learned: the gradients had no finite number, so the program left its weights alone.
+
+A few are normal while a loss scale is looked for. A run that does nothing else any more counts its steps for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
+from streams.watch.matcher import Fault
+from streams.watch.packs import Signature
+from streams.watch.patterns import compile_pattern
+
+FOR_EVER = 50
+"""So many in a row, at the end: halving a loss scale of 32 bits takes fewer to come to its floor."""
+LEAST_LINES = 3
+_TOLD = r"number of skipped iterations: +(\d{1,9})"
+_SKIPPED = re.compile(_TOLD.encode())
+_LOSS = re.compile(rb"loss: +\d")
+_IN_ALL = re.compile(rb"\bskipped=(\d{1,12})")
+
+SKIPPED_STEPS = Signature(
+    id="skipped-steps",
+    pattern=compile_pattern(_TOLD),
+    unless=None,
+    fault_class=FaultClass.NUMERIC_NAN,
+    scope=Scope.JOB,
+    remedy=Remedy.TERMINATE_NO_RETRY,
+    role=LineRole.CAUSE,
+    precedence=62,  # as weighty as a line that says the same itself
+    detail="every step from here on was skipped: nothing is learned any more",
+    examples=(),
+    counter_examples=(),
+    source="Megatron-LM, DeepSpeed",
+    place="streams/watch/skipping.py",
+)
+"""In no pack, for no single line means it."""
+
+Where = TypeVar("Where")
+
+
+def is_skipped(line: bytes) -> bool:
+    """Whether nothing was learned in the step, or in all that the line tells together: then it has no loss."""
+    return _told(line) > 0
+
+
+def fault_of(line_start: int) -> Fault:
+    """What a line means with which such a row is long enough. `line_start`: where in the line its words begin."""
+    return Fault(SKIPPED_STEPS, SKIPPED_STEPS.detail, None, line_start, None, None, None)
+
+
+def _told(line: bytes) -> int:
+    match = _SKIPPED.search(line)
+    return 0 if match is None or _LOSS.search(line) is not None else int(match[1])
+
+
+@dataclass
+class Skips(Generic[Where]):
+    """Give it what was read, in order."""
+
+    first: Where | None = None
+    """The first of the steps in a row that were skipped."""
+    _steps: int = 0
+    _lines: int = 0
+    _overflows: int = 0
+    _in_all: int | None = None
+    _step: int | None = None
+
+    @property
+    def for_ever(self) -> bool:
+        """Whether the program did nothing else any more."""
+        enough = self._lines >= LEAST_LINES or self._overflows >= FOR_EVER
+        return enough and self._steps + self._overflows >= FOR_EVER
+
+    def overflowed(self, count: int, place: Callable[[], Where]) -> None:
+        """So many lines said that a step was skipped."""
+        if count and self.first is None:
+            self.first = place()
+        self._overflows += count
+
+    def stepped(self, step: int, line: bytes, place: Callable[[], Where]) -> None:
+        """A step was counted, and its line may say that it was skipped."""
+        if step == self._step:
+            return
+        advance = step - self._step if self._step is not None and step > self._step else 1
+        self._step = step
+        if not self._is_skipped(line, advance):
+            self._steps, self._lines, self._overflows, self.first = 0, 0, 0, None
+            return
+        self.first = self.first or place()
+        self._steps += max(advance, _told(line))
+        self._lines, self._overflows = self._lines + 1, 0
+
+    def _is_skipped(self, line: bytes, advance: int) -> bool:
+        match = _IN_ALL.search(line)
+        if match is None:
+            return _told(line) > 0 or self._overflows >= advance
+        before, self._in_all = self._in_all, int(match[1])
+        return before is not None and self._in_all - before >= advance
