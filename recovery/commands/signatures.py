@@ -136,9 +136,7 @@ def explain(
     from streams.diagnose.matching import CONCLUDED, GENERAL
 
     if signature_id in CONCLUDED:
-        typer.echo(
-            f"{signature_id}: {CONCLUDED[signature_id]}\nno pattern: it is concluded from many lines"
-        )
+        typer.echo(f"{signature_id}: {CONCLUDED[signature_id]}\nno pattern: it is concluded from many lines")
         return
     signatures = _loaded((GENERAL, *settings_of(ctx).watch.packs)).signatures
     one = next((signature for signature in signatures if signature.id == signature_id), None)
