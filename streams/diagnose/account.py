@@ -8,7 +8,7 @@ such.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -21,7 +21,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
-from streams.diagnose.epochs import Epochs
+from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
@@ -102,7 +102,9 @@ class Account:
     finished: bool = False
     finished_ms: int = 0
     """When the program said so; 0 if no line says when."""
-    _longest_ms: int = 0
+    _gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
+    _epoch_ms: int = 0
+    _epoch_gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
     _reached: tuple[int, int] | None = None
     _now_ms: int = 0
     _idle_since_ms: int | None = None
@@ -132,7 +134,10 @@ class Account:
         last_step: Found | None = None
         waited_at: int | None = None
         every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS, len(piece.data) // READ_OF_A_PIECE)
+        epochs = deque(self.epochs.in_block(piece.data))
         for found in every:
+            while epochs and epochs[0].start < found.start:
+                self._reached_epoch(epochs.popleft())
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
@@ -142,12 +147,10 @@ class Account:
             self.numbers.take(found, self._tail, piece.data)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
+        for reached in epochs:
+            self._reached_epoch(reached)
         if self.numbers.healed(piece.data):
             self._outlive(lambda line: line.signature == NONE_IN_STEPS)
-        moved_at = self.epochs.moved_at(piece.data, self._stamp)
-        if moved_at is not None:
-            here = piece.offset + moved_at
-            self._outlive(lambda line: line.evidence.offset < here and not _is_final(line))
         self.course.take(piece, every, self._stamp)
         self.voices.listen(piece.data, self._stamp, waited_at)
         if last_step is not None:
@@ -180,9 +183,10 @@ class Account:
         return self._now_ms
 
     @property
-    def longest_ms(self) -> int:
-        """The longest time from one step to the next, or from one epoch, as far as lines say when."""
-        return max(self._longest_ms, self.epochs.longest_ms)
+    def usual_ms(self) -> int:
+        """The time from one step to the next, as it was lately, or from one epoch where no steps are counted; 0 where
+        no line says when. Of the last two the shorter one: the other may have held a requeue."""
+        return min(self._epoch_gaps_ms if self.last_step is None else self._gaps_ms, default=0)
 
     @property
     def answered_ms(self) -> int:
@@ -249,11 +253,22 @@ class Account:
             self._outlive(lambda line: not (_is_final(line) or (closed and _is_raised(line))))
             self._before, self.finished = [], False
             self._kept.clear()
-            self._longest_ms = max(self._longest_ms, self._now_ms - self.advanced_ms if self.advanced_ms else 0)
+            if self.advanced_ms and self._now_ms:
+                self._gaps_ms.append(self._now_ms - self.advanced_ms)
             self.advanced_ms = self._now_ms
         if self.first_step is None:
             self.first_step = step.step
         self.last_step = step.step
+
+    def _reached_epoch(self, reached: Reached) -> None:
+        """Training went on, so what was reported before did not end it, save what the program itself raised."""
+        self._outlive(lambda line: not (_is_final(line) or _is_raised(line)))
+        self._before, self.finished = [], False
+        self._kept.clear()
+        now_ms = self._stamp(reached.line)
+        if now_ms is not None and self._epoch_ms:
+            self._epoch_gaps_ms.append(now_ms - self._epoch_ms)
+        self._epoch_ms = now_ms or 0
 
     def _completed(self) -> None:
         """The scheduler says that all went well: what was met on the way was nothing, save broken hardware.

@@ -143,7 +143,7 @@ def _silence(ended: Sighting, accounts: Sequence[Account]) -> int | None:
     """How long no file had a step when the scheduler ended the run; None where that was no longer than before."""
     advanced_ms, ended_ms = max(account.advanced_ms for account in accounts), ended.line.evidence.read_ms
     silent_ms = ended_ms - advanced_ms if advanced_ms and ended_ms else ended.silent_ms
-    usual_ms = max(account.longest_ms for account in accounts)
+    usual_ms = max(account.usual_ms for account in accounts)
     return silent_ms if silent_ms is None or silent_ms > usual_ms else None
 
 
@@ -206,7 +206,7 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
 
 def _idle_ms(account: Account) -> int:
     """How long other lines were printed after the last step; 0 where steps have already come as seldom."""
-    return account.idle_ms if account.idle_ms > account.longest_ms else 0
+    return account.idle_ms if account.idle_ms > account.usual_ms else 0
 
 
 def _slowed(accounts: Sequence[Account]) -> Line | None:

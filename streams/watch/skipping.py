@@ -20,8 +20,9 @@ FOR_EVER = 50
 LEAST_LINES = 3
 _TOLD = r"number of skipped iterations: +(\d{1,9})"
 _SKIPPED = re.compile(_TOLD.encode())
-_LOSS = re.compile(rb"loss: +\d")
-_IN_ALL = re.compile(rb"\bskipped=(\d{1,12})")
+# Megatron leaves out a loss that is not above nought, and the norm of gradients that were not used.
+_LEARNED = re.compile(rb"loss: +\d|grad norm: +(?=[\d.]{0,24}[1-9])\d")
+_IN_ALL = re.compile(rb"\bstep=\d{1,12}, skipped=(\d{1,12}), lr=")
 
 SKIPPED_STEPS = Signature(
     id="skipped-steps",
@@ -55,7 +56,7 @@ def fault_of(line_start: int) -> Fault:
 
 def _told(line: bytes) -> int:
     match = _SKIPPED.search(line)
-    return 0 if match is None or _LOSS.search(line) is not None else int(match[1])
+    return 0 if match is None or _LEARNED.search(line) is not None else int(match[1])
 
 
 @dataclass
@@ -92,7 +93,8 @@ class Skips(Generic[Where]):
             self._steps, self._lines, self._overflows, self.first = 0, 0, 0, None
             return
         self.first = self.first or place()
-        self._steps += max(advance, _told(line))
+        told = _told(line)  # steps between two lines, of which nothing was read, may have been others
+        self._steps += told or advance
         self._lines, self._overflows = self._lines + 1, 0
 
     def _is_skipped(self, line: bytes, advance: int) -> bool:
@@ -100,4 +102,4 @@ class Skips(Generic[Where]):
         if match is None:
             return _told(line) > 0 or self._overflows >= advance
         before, self._in_all = self._in_all, int(match[1])
-        return before is not None and self._in_all - before >= advance
+        return before is not None and self._in_all - before == advance

@@ -21,6 +21,9 @@ log = structlog.get_logger(__name__)
 
 NOT_SAID = Origin(None, None)
 
+Place = tuple[int, int]
+"""Epoch and offset of a line."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -39,9 +42,9 @@ class Teller:
     def __init__(self, reading: Reading) -> None:
         self._throttle = reading.throttle
         self._steps: dict[AttemptId, int] = {}
-        self._skips: dict[AttemptId, Skips[Line]] = {}
-        self._told: dict[AttemptId, Line | None] = {}
-        """The first line of the row of skipped steps that was told of."""
+        self._skips: dict[AttemptId, Skips[Place]] = {}
+        self._told: dict[AttemptId, Place | None] = {}
+        """Where the row of skipped steps began that was told of."""
 
     def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
         """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
@@ -53,7 +56,7 @@ class Teller:
                 yield fault_fact(line, attempt, found.fault, origin)
         if found.progress is not None:
             self._steps[attempt] = found.progress.of_run
-            if found.fault is None and self._learns_no_more(line, attempt, found.progress):
+            if self._learns_no_more(line, attempt, found.progress):
                 yield fault_fact(line, attempt, fault_of(found.progress.at), _origin(line, writer, said))
             if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
                 yield progress_fact(line, attempt, found.progress)
@@ -71,10 +74,16 @@ class Teller:
         self._told = {attempt: first for attempt, first in self._told.items() if attempt in kept}
 
     def _learns_no_more(self, line: Line, attempt: AttemptId, step: Step) -> bool:
-        """Whether with this line it is to be told that every step is skipped; once for each row of such steps."""
+        """Whether with this line it is to be told that every step is skipped; once for each row of such steps.
+
+        Only of formats with a loss: by that the decider sees that a run learns again. After a restart of watch the row
+        is counted anew, so that it may be told once more, of a later line.
+        """
+        if step.form.loss is None or line.found.fault is not None:
+            return False
         skips = self._skips.setdefault(attempt, Skips())
-        skips.stepped(step.of_run, line.found.line, lambda: line)
-        if not skips.for_ever or self._told.get(attempt) is skips.first:
+        skips.stepped(step.of_run, line.found.line, lambda: (line.epoch, line.offset))
+        if not skips.for_ever or self._told.get(attempt) == skips.first:
             return False
         self._told[attempt] = skips.first
         return True

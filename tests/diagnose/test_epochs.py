@@ -10,6 +10,8 @@ from tests.diagnose.test_course import said
 ALARM = "srun: error: node07: task 8: Bus error"
 LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-08-01T{at}:00 DUE TO TIME LIMIT ***"
 
+TWO_RUNS = ["01:00", "01:01", "01:02", "07:00", "07:01"]
+
 
 def logged(epoch: float, loss: str = "1.4021") -> str:
     return f"{{'loss': {loss}, 'grad_norm': 0.8127, 'learning_rate': 1.7e-05, 'epoch': {epoch}}}"
@@ -35,6 +37,38 @@ def test_an_alarm_after_which_training_went_on_was_none(after: list[str]) -> Non
 @pytest.mark.parametrize("after", [logged(0.30), logged(0.31), logged(0.32, "nan"), logged(0.32, "0.0")])
 def test_training_went_on_only_where_it_is_further_and_has_a_loss(after: str) -> None:
     assert said(logged(0.31), ALARM, after).fault_class is not FaultClass.BENIGN_NOISE
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "=> resuming from 'best.pt' (epoch 12, loss 0.43)",
+        "Best model: epoch 12, val loss 0.43",
+        "Error: run aborted at epoch 12, loss 2.31",
+        "Epoch 12 failed (last loss: 2.31)",
+    ],
+)
+def test_prose_about_an_epoch_takes_nothing_back(prose: str) -> None:
+    assert said(logged(0.31), ALARM, prose).fault_class is FaultClass.HOST_OOM
+
+
+def test_what_a_program_raised_itself_stays_though_lines_of_before_are_printed_late() -> None:
+    raised = ["Traceback (most recent call last):", '  File "t.py", line 3, in main', "    go()"]
+    raised += ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"]
+    assert said(*raised, "Epoch 0: train loss 2.31", "Epoch 1: train loss 2.01").fault_class is FaultClass.CUDA_OOM
+
+
+def test_an_alarm_after_many_that_meant_nothing_still_counts() -> None:
+    often = [line for epoch in range(9) for line in (ALARM, logged(epoch / 10))]
+    assert said(*often).fault_class is FaultClass.BENIGN_NOISE
+    assert said(*often, ALARM).fault_class is FaultClass.HOST_OOM
+    assert said(*[ALARM] * 8, logged(0.1), ALARM).fault_class is FaultClass.HOST_OOM
+
+
+def test_the_time_between_two_runs_in_one_log_is_no_measure_of_a_step() -> None:
+    steps = [f"2026-08-01 {at}:00 step {number}/4000 loss 2.1 lr 1e-4" for number, at in enumerate(TWO_RUNS)]
+    assert said(*steps, "2026-08-01 12:00:00 heartbeat").fault_class is FaultClass.HANG_NO_LOG
+    assert said(*steps, LIMIT.format(at="12:00")).fault_class is FaultClass.HANG_NO_LOG
 
 
 def test_a_run_whose_epochs_take_hours_did_not_hang_for_one() -> None:

@@ -54,7 +54,8 @@ def append(path: Path, text: str) -> None:
 
 
 def faults(source: Source, path: Path) -> list[SignatureMatched]:
-    return [fact for fact in facts_of(everything(source, NOW, running(path))) if isinstance(fact, SignatureMatched)]
+    claim = claim_on(path, job_view(attempt_view(0, path), interval_s=2))
+    return [fact for fact in facts_of(everything(source, NOW, claim)) if isinstance(fact, SignatureMatched)]
 
 
 def test_a_fault_line_becomes_a_fact_with_its_evidence(path: Path) -> None:
@@ -112,6 +113,22 @@ def test_a_row_of_skipped_steps_is_told_once_as_soon_as_it_is_too_long_to_be_a_s
     append(path, STEP.format(time=times[150], step=150) + "".join(skipped[151:240]))
     [again] = faults(source, path)
     assert again.event_id != told.event_id
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        SKIPPED.replace("loss scale: 1.0", "loss scale: 65536.0 | grad norm: 1.234"),
+        SKIPPED.replace("loss scale: 1.0", "lm loss: 2.4E+00"),
+        "step: {step}  loss:  2.99100  grad_norm:  1.2  memory: 41.2GiB(52.1%)  tps: 4,100  skipped=37{step}\n",
+        "[2026-08-01 {time}] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped={step}, lr=[1e-05]\n",
+    ],
+    ids=["a loss below nought", "some of its steps", "another counter", "no loss by which it could be taken back"],
+)
+def test_a_run_of_which_nobody_can_say_that_it_learns_nothing_is_left_alone(path: Path, line: str) -> None:
+    steps = (line.format(time=f"10:{step // 60:02}:{step % 60:02}", step=step) for step in range(1, 300))
+    path.write_text("".join(steps))
+    assert faults(Source(str(path), reading()), path) == []
 
 
 def test_steps_of_an_epoch_are_told_as_steps_of_the_run(path: Path) -> None:
