@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
@@ -134,10 +134,11 @@ class Account:
         last_step: Found | None = None
         waited_at: int | None = None
         every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS, len(piece.data) // READ_OF_A_PIECE)
-        epochs = deque(self.epochs.in_block(piece.data))
+        judged = 0
         for found in every:
-            while epochs and epochs[0].start < found.start:
-                self._reached_epoch(epochs.popleft())
+            if found.fault is not None or found.phase is not None:
+                self._reach(self.epochs.between(piece.data, judged, found.start))
+                judged = found.start
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
@@ -147,8 +148,7 @@ class Account:
             self.numbers.take(found, self._tail, piece.data)
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
-        for reached in epochs:
-            self._reached_epoch(reached)
+        self._reach(self.epochs.between(piece.data, judged, len(piece.data)))
         if self.numbers.healed(piece.data):
             self._outlive(lambda line: line.signature == NONE_IN_STEPS)
         self.course.take(piece, every, self._stamp)
@@ -260,15 +260,16 @@ class Account:
             self.first_step = step.step
         self.last_step = step.step
 
-    def _reached_epoch(self, reached: Reached) -> None:
-        """Training went on, so what was reported before did not end it, save what the program itself raised."""
-        self._outlive(lambda line: not (_is_final(line) or _is_raised(line)))
-        self._before, self.finished = [], False
-        self._kept.clear()
-        now_ms = self._stamp(reached.line)
-        if now_ms is not None and self._epoch_ms:
-            self._epoch_gaps_ms.append(now_ms - self._epoch_ms)
-        self._epoch_ms = now_ms or 0
+    def _reach(self, epochs: Sequence[Reached]) -> None:
+        """If training went on, what was reported before did not end it, save what the program itself raised."""
+        for reached in epochs:
+            self._outlive(lambda line: not (_is_final(line) or _is_raised(line)))
+            self._before, self.finished = [], False
+            self._kept.clear()
+            now_ms = self._stamp(reached.line)
+            if now_ms is not None and self._epoch_ms:
+                self._epoch_gaps_ms.append(now_ms - self._epoch_ms)
+            self._epoch_ms = now_ms or 0
 
     def _completed(self) -> None:
         """The scheduler says that all went well: what was met on the way was nothing, save broken hardware.

@@ -3,41 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-# As trainers of Hugging Face print it (`{'loss': 1.4, ..., 'epoch': 0.31}`), and most scripts (`Epoch 3: loss 1.4`),
-# after what launchers and loggers put before it. Prose about an epoch is neither.
-_BEFORE = rb"(?:\[[^\]\n]{0,60}\]:? ?|\d{1,4}: |[\d:., -]{8,30}|(?:- )?INFO(?: -)? |\([^)\n]{0,60}\) )*"
-_LOSS_AT_EPOCH = re.compile(
-    rb"(?m)^\s{0,8}"
-    + _BEFORE
-    + rb"(?:\{'loss': '?(?=[\d.]{0,24}[1-9])\d[^\n]{0,300}'epoch': '?(?P<epoch>\d{1,9}(?:\.\d{1,9})?)"
-    rb"|(?i:\[?epoch\b[\s:=#\[]{0,4})(?P<epoch2>\d{1,9})\b[^\n]{0,120}(?i:\bloss)\w{0,24}[\s:=(]{1,4}(?=[\d.]{0,24}[1-9])\d)"
+from streams.watch.patterns import compile_pattern
+
+# As trainers of Hugging Face print it (`{'loss': 1.4, ..., 'epoch': 0.31}`), and most scripts (`Epoch 3: loss 1.4`): no
+# loss of nought, and no prose about an epoch.
+_LOSS_AT_EPOCH = compile_pattern(
+    r"\{'loss': '?[\d.]{0,24}[1-9].{0,300}'epoch': '?(?P<epoch>\d{1,9}(?:\.\d{1,9})?)"
+    r"|(?i:\[?epoch\b[\s:=#\[]{0,4})(?P<epoch2>\d{1,9})\b.{0,120}(?i:\bloss)\w{0,24}[\s:=(]{1,4}[\d.]{0,24}[1-9]",
+    at_start=True,
 )
 _OF_SOMETHING_ELSE = re.compile(rb"(?i)\bnan\b|error|abort|fail|resum|load|best|sav(?:ed|ing)|restor")
+LINE_BYTES = 800
+MOST_LINES = 16
+"""So many lines that name an epoch are looked at, from the last one backwards."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Where in its block such a line begins, and the line as far as it was read."""
+    """A line by which training is further than all before had it, as far as it was read."""
 
-    start: int
+    epoch: float
     line: bytes
 
 
 @dataclass
 class Epochs:
-    """Give it every block of a file, in order."""
+    """Give it every part of a file, in order."""
 
     _reached: float = -1.0
 
-    def in_block(self, text: bytes) -> Iterator[Reached]:
-        """The lines by which training is further than all lines before had it."""
-        if b"poch" not in text:
-            return
-        for match in _LOSS_AT_EPOCH.finditer(text):
-            epoch = float(match["epoch"] or match["epoch2"])
-            if epoch > self._reached and _OF_SOMETHING_ELSE.search(match[0]) is None:
-                self._reached = epoch
-                yield Reached(match.start(), match[0])
+    def between(self, text: bytes, low: int, high: int) -> list[Reached]:
+        """The last two such lines, or fewer, that end between two places of a block."""
+        word = b"poch" if b"poch" in text else b"POCH"
+        found: list[Reached] = []
+        for _ in range(MOST_LINES):
+            named = text.rfind(word, low, high)
+            if named < 0 or len(found) == 2:
+                break
+            start, end = text.rfind(b"\n", 0, named) + 1, text.find(b"\n", named)
+            reached = _reached(text[start : min(len(text) if end < 0 else end, start + LINE_BYTES)])
+            if reached is not None:
+                found.insert(0, reached)
+            high = start
+        further = [one for one in found if one.epoch > self._reached]
+        self._reached = max(self._reached, *(one.epoch for one in found), -1.0)
+        return further
+
+
+def _reached(line: bytes) -> Reached | None:
+    captured = _LOSS_AT_EPOCH.search(line)
+    if captured is None or _OF_SOMETHING_ELSE.search(line) is not None:
+        return None
+    return Reached(float(captured.groups.get("epoch") or captured.groups["epoch2"]), line)

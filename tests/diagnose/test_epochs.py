@@ -58,6 +58,11 @@ def test_what_a_program_raised_itself_stays_though_lines_of_before_are_printed_l
     assert said(*raised, "Epoch 0: train loss 2.31", "Epoch 1: train loss 2.01").fault_class is FaultClass.CUDA_OOM
 
 
+def test_what_is_said_after_the_end_is_still_no_fault() -> None:
+    assert said("epoch 10/10 loss 0.0931", "Training finished.", ALARM).fault_class is FaultClass.BENIGN_NOISE
+    assert said("Training finished.", "epoch 10/10 loss 0.0931", ALARM).fault_class is FaultClass.HOST_OOM
+
+
 def test_an_alarm_after_many_that_meant_nothing_still_counts() -> None:
     often = [line for epoch in range(9) for line in (ALARM, logged(epoch / 10))]
     assert said(*often).fault_class is FaultClass.BENIGN_NOISE
