@@ -17,6 +17,11 @@ MOST_PEERS = 4096
 _SECONDS = re.compile(
     rb"\s*\[?((?:gpu|device|cuda:)[ _]?\d+)\]?:? .{0,120}?\b(\d{1,6}(?:\.\d{1,6})?) ?s/(?:it|item|iter|step|sample)\b"
 )
+# `node012 cuda:1 forward 2.873 s`
+_PART = re.compile(
+    rb"\s*((?:[A-Za-z][\w.-]{0,62} )?\[?(?:gpu|device|cuda:)[ _]?\d{1,3}\]?):? (forward|backward|step|gemm|matmul|iteration)"
+    rb"[ :=]{1,3}(\d{1,6}(?:\.\d{1,6})?) ?(m?s)\s*$"
+)
 _SPEED = re.compile(
     rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b(.{0,80}?)\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:S|/s)\b"
 )
@@ -30,6 +35,7 @@ _EXTREME = re.compile(
 _TIMES = {b"Rtt", b"RoundTripTime"}
 _GIGA = {b"G": 1, b"T": 1000}
 _ITEMS = b"s/item"
+_A_SECOND = {b"s": 1, b"ms": 1000}
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,9 @@ class Peers:
         timed, fast = _SECONDS.match(line), _SPEED.search(line) if b"flop" in line.lower() else None
         if timed is not None:
             self._note(_ITEMS, timed[1], float(timed[2]))
+        part = _PART.match(line)
+        if part is not None:
+            self._note(_ITEMS + part[2], part[1], float(part[3]) / _A_SECOND[part[4]])
         if fast is not None and float(fast[3]) and _NO_SPEED.search(line) is None:
             what = b"FLOPS" + b"".join(fast[2].split())  # what it did stands before the number
             self._note(what, fast[1], 1 / (float(fast[3]) * _GIGA[fast[4].upper()]))
@@ -92,4 +101,4 @@ def slowest(peers: Iterable[Peers]) -> Slower | None:
 def _slowest(kind: bytes, costs: dict[bytes, float]) -> Slower | None:
     peer = max(costs, key=lambda name: costs[name])
     factor = costs[peer] / min(costs.values())
-    return Slower(peer.decode(), factor) if factor >= (OF_ITEMS if kind == _ITEMS else FACTOR) else None
+    return Slower(peer.decode(), factor) if factor >= (OF_ITEMS if kind.startswith(_ITEMS) else FACTOR) else None

@@ -22,6 +22,11 @@ def test_a_gpu_that_needs_much_longer_for_an_item_is_named() -> None:
     assert named(told("[gpu0] 12/400 items done, 22.0 s/item", "[gpu1] 12/400 items done, 40.0 s/item")) is None
 
 
+def test_a_gpu_that_needs_much_longer_for_a_part_of_a_step_is_named() -> None:
+    assert named(told("node1 cuda:0 forward 0.415 s", "node1 cuda:1 forward 2873 ms")) == "node1 cuda:1"
+    assert named(told("node1 cuda:0 forward 0.415 s", "node1 cuda:1 backward 2.873 s")) is None
+
+
 def test_of_speeds_the_smallest_is_the_slowest() -> None:
     lines = [
         f"GEMM [I] (ADAPTER#{n})  Ending with {gflops} GFlops" for n, gflops in enumerate(("6698.44", "19239", "19148"))
