@@ -33,6 +33,7 @@ from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
 from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among, word_in_front
+from streams.watch.patterns import compile_pattern
 from streams.watch.progress import Step
 from streams.watch.skipping import is_skipped
 from streams.watch.stamps import stamp_ms
@@ -48,7 +49,10 @@ _TASK_FAILURE = "DUE TO TASK FAILURE"
 # A bar of tqdm, and the last line of an exception that nobody caught.
 _BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
 _RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
+_RAISED_BY_ANY = compile_pattern(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ", at_start=True)
+"""The same after what any launcher puts before it."""
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED|\bJob '[\w-]{1,80}' succeeded\b")
+_DONE = re.compile(rb"(?i)\s*(?:all )?done[.!]?\s*")
 MOST_LINES = 512
 MOST_NODES = 4096
 # Names of nodes are looked for in every line of this much of a file, and in every line of interest.
@@ -138,7 +142,7 @@ class Account:
         for found in every:
             if found.fault is not None or found.phase is not None:
                 self._reach(self.epochs.between(piece.data, judged, found.start))
-                judged = found.start
+                judged = piece.data.find(b"\n", found.start) + 1 or len(piece.data)
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
             self._now_ms = max(self._now_ms, stamped or 0)
@@ -185,8 +189,10 @@ class Account:
     @property
     def usual_ms(self) -> int:
         """The time from one step to the next, as it was lately, or from one epoch where no steps are counted; 0 where
-        no line says when. Of the last two the shorter one: the other may have held a requeue."""
-        return min(self._epoch_gaps_ms if self.last_step is None else self._gaps_ms, default=0)
+        it is not known. Of the last two the shorter one: the other may have held a requeue."""
+        if self.last_step is None:
+            return min(self._epoch_gaps_ms, default=0)
+        return min(self._gaps_ms) if len(self._gaps_ms) == self._gaps_ms.maxlen else 0
 
     @property
     def answered_ms(self) -> int:
@@ -197,6 +203,11 @@ class Account:
     def idle_ms(self) -> int:
         """How long other lines were printed after the last step."""
         return 0 if self._idle_since_ms is None else self._now_ms - self._idle_since_ms
+
+    @property
+    def _has_not_begun(self) -> bool:
+        """Whether no step, epoch or save was seen: who is done by then has prepared something."""
+        return self.last_step is None and self.last_checkpoint is None and not self.epochs.begun
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
@@ -235,7 +246,7 @@ class Account:
             self._started_over()
         if found.fault is not None:
             self._failed(found, found.fault, stamped, silent_ms, place)
-        if found.phase is Phase.FINISHING:
+        if found.phase is Phase.FINISHING and not (self._has_not_begun and _DONE.fullmatch(found.line)):
             self.finished, self.finished_ms = True, self._now_ms
             if _COMPLETED.search(found.line):
                 self._completed()
@@ -253,8 +264,8 @@ class Account:
             self._outlive(lambda line: not (_is_final(line) or (closed and _is_raised(line))))
             self._before, self.finished = [], False
             self._kept.clear()
-            if self.advanced_ms and self._now_ms:
-                self._gaps_ms.append(self._now_ms - self.advanced_ms)
+            if self.advanced_ms and self._now_ms and self.last_step is not None:
+                self._gaps_ms.append((self._now_ms - self.advanced_ms) // max(1, step.step - self.last_step))
             self.advanced_ms = self._now_ms
         if self.first_step is None:
             self.first_step = step.step
@@ -263,7 +274,7 @@ class Account:
     def _reach(self, epochs: Sequence[Reached]) -> None:
         """If training went on, what was reported before did not end it, save what the program itself raised."""
         for reached in epochs:
-            self._outlive(lambda line: not (_is_final(line) or _is_raised(line)))
+            self._outlive(lambda line: not (_is_final(line) or _is_raised_by_any(line)))
             self._before, self.finished = [], False
             self._kept.clear()
             now_ms = self._stamp(reached.line)
@@ -338,6 +349,10 @@ def _is_final(line: Line) -> bool:
 
 def _is_raised(line: Line) -> bool:
     return line.role is LineRole.CAUSE and _RAISED.match(line.evidence.text) is not None
+
+
+def _is_raised_by_any(line: Line) -> bool:
+    return line.role is LineRole.CAUSE and _RAISED_BY_ANY.search(line.evidence.text.encode()) is not None
 
 
 def _is_waiting(found: Found) -> bool:

@@ -47,7 +47,7 @@ class Counted:
 class Course:
     """Give it the pieces of a file, with what was found in them. What it tells has no name of the file."""
 
-    skips: Skips[Evidence] = field(default_factory=Skips)
+    skips: Skips[Evidence] = field(default_factory=partial(Skips, sampled=True))
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
     _counted: dict[tuple[str, int | None], Counted] = field(default_factory=dict)
 

@@ -34,17 +34,21 @@ class Epochs:
 
     _reached: float = -1.0
 
+    @property
+    def begun(self) -> bool:
+        """Whether any such line was seen."""
+        return self._reached >= 0
+
     def between(self, text: bytes, low: int, high: int) -> list[Reached]:
-        """The last two such lines, or fewer, that end between two places of a block."""
-        word = b"poch" if b"poch" in text else b"POCH"
+        """Of the last two epochs, or fewer, that lines between two places of a block tell of: the last line of each."""
         found: list[Reached] = []
         for _ in range(MOST_LINES):
-            named = text.rfind(word, low, high)
+            named = max(text.rfind(b"poch", low, high), text.rfind(b"POCH", low, high))
             if named < 0 or len(found) == 2:
                 break
             start, end = text.rfind(b"\n", 0, named) + 1, text.find(b"\n", named)
             reached = _reached(text[start : min(len(text) if end < 0 else end, start + LINE_BYTES)])
-            if reached is not None:
+            if reached is not None and (not found or reached.epoch < found[0].epoch):
                 found.insert(0, reached)
             high = start
         further = [one for one in found if one.epoch > self._reached]

@@ -19,8 +19,8 @@ _SECONDS = re.compile(
 )
 # `node012 cuda:1 forward 2.873 s`
 _PART = re.compile(
-    rb"\s*((?:[A-Za-z][\w.-]{0,62} )?\[?(?:gpu|device|cuda:)[ _]?\d{1,3}\]?):? (forward|backward|step|gemm|matmul|iteration)"
-    rb"[ :=]{1,3}(\d{1,6}(?:\.\d{1,6})?) ?(m?s)\s*$"
+    rb"\s*((?:[A-Za-z][\w.-]{0,62} )?\[?(?:gpu|device|cuda:)[ _]?\d{1,3}\]?):? "
+    rb"(forward|backward|step|gemm|matmul|iteration)[ :=]{1,3}(\d{1,6}(?:\.\d{1,6})?) ?(m?s)\s*$"
 )
 _SPEED = re.compile(
     rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b(.{0,80}?)\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:S|/s)\b"

@@ -143,7 +143,7 @@ def _silence(ended: Sighting, accounts: Sequence[Account]) -> int | None:
     """How long no file had a step when the scheduler ended the run; None where that was no longer than before."""
     advanced_ms, ended_ms = max(account.advanced_ms for account in accounts), ended.line.evidence.read_ms
     silent_ms = ended_ms - advanced_ms if advanced_ms and ended_ms else ended.silent_ms
-    usual_ms = max(account.usual_ms for account in accounts)
+    usual_ms = max(account.usual_ms for account in accounts if account.advanced_ms == advanced_ms)
     return silent_ms if silent_ms is None or silent_ms > usual_ms else None
 
 

@@ -61,8 +61,9 @@ def _told(line: bytes) -> int:
 
 @dataclass
 class Skips(Generic[Where]):
-    """Give it what was read, in order."""
+    """Give it what was read, in order. `sampled`: what is not given is like what is; else it counts for nothing."""
 
+    sampled: bool = False
     first: Where | None = None
     """The first of the steps in a row that were skipped."""
     _steps: int = 0
@@ -93,8 +94,8 @@ class Skips(Generic[Where]):
             self._steps, self._lines, self._overflows, self.first = 0, 0, 0, None
             return
         self.first = self.first or place()
-        told = _told(line)  # steps between two lines, of which nothing was read, may have been others
-        self._steps += told or advance
+        told = _told(line)
+        self._steps += max(advance, told) if self.sampled else told or advance
         self._lines, self._overflows = self._lines + 1, 0
 
     def _is_skipped(self, line: bytes, advance: int) -> bool:

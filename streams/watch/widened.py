@@ -29,6 +29,7 @@ _EVERYWHERE = re.compile(
 )
 """Words of lines that report nothing wrong."""
 _WORD = re.compile(r"(?<!\\)[A-Za-z]{3}")
+_INDENT = re.compile(r"(?:\\s|\[ \\t\]| )(?:\*|\{0?,\d*\})")
 _WEIGHTLESS = frozenset({"^", "$", r"\b", r"\B"})
 
 Piece = tuple[str, int]
@@ -97,13 +98,20 @@ def _heaviest(atoms: Sequence[Piece | None]) -> Piece:
     Pieces with words of any healthy line are left out, where others say enough.
     """
     # At an edge, or beside a gap, what needs no character finds no line that the others do not.
-    every = list(_pieces(atoms))
+    every = list(_pieces(_without_indent(atoms)))
     pieces = [one for one in every if one[1]] or every
     telling = [one for one in pieces if one[1] >= LEAST_TELLING and _tells(one[0])] or pieces
     best = max(telling, key=lambda piece: piece[1])
     if best[1] >= LEAST_WEIGHT or len(telling) == 1:
         return best
     return ".*".join(text for text, _ in telling), sum(weight for _, weight in telling)
+
+
+def _without_indent(atoms: Sequence[Piece | None]) -> Sequence[Piece | None]:
+    """Leave out `^\\s*` at the beginning: of several expressions that begin so, hyperscan loses matches."""
+    texts = [atom[0] for atom in atoms[:2] if atom is not None]
+    indented = len(texts) == 2 and texts[0] == "^" and _INDENT.fullmatch(texts[1]) is not None
+    return atoms[2:] if indented else atoms
 
 
 def _tells(text: str) -> bool:

@@ -101,3 +101,28 @@ def test_a_healthy_line_is_read_for_its_step_and_for_nothing_else() -> None:
 
 def _weight(signature: Signature) -> int:
     return -signature.precedence
+
+
+def test_a_line_is_found_whatever_stands_before_it() -> None:
+    """Of several expressions that begin with `^\\s*`, hyperscan has lost matches behind some lines."""
+    before = [
+        b"Infiniband device 'mlx5_11' port 1 status:",
+        b"[rank0]: Traceback (most recent call last):",
+        b"step 1/9",
+    ]
+    lines_ = [text.encode() for one in load_packs().signatures for text in one.examples if "\n" not in text]
+    lost = [(first, line) for line in lines_ for first in before if not _hits(line) <= _hits(line, first + b"\n")]
+    assert len(lines_) > 500
+    assert lost == []
+
+
+def _hits(line: bytes, before: bytes = b"") -> set[int]:
+    """The expressions that hyperscan finds in a line."""
+    found: set[int] = set()
+
+    def hit(number: int, _low: int, to: int, _flags: int, _context: object) -> None:
+        if to > len(before):
+            found.add(number)
+
+    matcher()._database.scan(before + line + b"\n", match_event_handler=hit)
+    return found
