@@ -160,8 +160,9 @@ GOOD = [megatron(step, 1.0) for step in range(20)]
         [text for step in range(60) for text in (OVERFLOW, nano(step, 1.0))],
         [*GOOD, *[OVERFLOW] * 60],
         [NO_NUMBER] * 10,
+        [*[megatron(step, 1.0) for step in range(4000)], *[skipped(step) for step in range(4000, 4300)]],
     ],
-    ids=["Megatron", "DeepSpeed", "overflow of each step", "overflows without a step", "never a number"],
+    ids=["Megatron", "DeepSpeed", "each step", "without a step", "never a number", "at the end of a long log"],
 )
 def test_a_run_that_skips_every_step_has_lost_its_numbers_and_is_not_healthy(lines: list[str]) -> None:
     found = said(*lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from schemas.vocabulary import FaultClass
@@ -63,6 +65,24 @@ def test_what_is_said_after_the_end_is_still_no_fault() -> None:
     assert said("Training finished.", "epoch 10/10 loss 0.0931", ALARM).fault_class is FaultClass.HOST_OOM
 
 
+@pytest.mark.parametrize("before", ["", "0: ", "[rank0]:[rank0]: ", "node07: "])
+def test_an_exception_counts_whatever_a_launcher_puts_before_it(before: str) -> None:
+    raised = f"{before}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    assert said(raised, "1: Epoch 0: train loss 2.31", "1: Epoch 1: train loss 2.01").fault_class is FaultClass.CUDA_OOM
+
+
+def test_a_crash_behind_the_loss_in_one_line_is_one() -> None:
+    crash = "Epoch 4: loss 0.40 Segmentation fault (core dumped)"
+    assert said("Epoch 3: loss 0.41", crash).fault_class is FaultClass.USER_CODE
+
+
+@pytest.mark.parametrize("done", ["DONE", "Done.", "All done!"])
+def test_who_is_done_has_trained_before(done: str) -> None:
+    assert said("step 10/10 loss 1.2", done, ALARM).fault_class is FaultClass.BENIGN_NOISE
+    assert said("epoch 10/10 loss 1.2", done, ALARM).fault_class is FaultClass.BENIGN_NOISE
+    assert said("Preparing dataset...", done, ALARM).fault_class is FaultClass.HOST_OOM
+
+
 def test_an_alarm_after_many_that_meant_nothing_still_counts() -> None:
     often = [line for epoch in range(9) for line in (ALARM, logged(epoch / 10))]
     assert said(*often).fault_class is FaultClass.BENIGN_NOISE
@@ -80,6 +100,23 @@ def test_a_run_whose_epochs_take_hours_did_not_hang_for_one() -> None:
     epochs = [hourly(8, 190), hourly(10, 200)]
     assert said(*epochs, LIMIT.format(at="11:30")).fault_class is FaultClass.SCHEDULER_TIMEOUT
     assert said(*epochs, LIMIT.format(at="12:30")).fault_class is FaultClass.HANG_NO_LOG
+
+
+def test_two_lines_of_one_epoch_are_no_two_epochs() -> None:
+    twice = [text for line in (hourly(8, 190), hourly(10, 200)) for text in (line, line.replace(":00:00", ":01:00"))]
+    assert said(*twice, LIMIT.format(at="11:30")).fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def test_of_a_long_log_the_time_of_a_step_is_that_of_one_step() -> None:
+    begin = datetime(2026, 7, 20, tzinfo=UTC)
+    steps = [f"{begin + timedelta(minutes=step):%F %T} step {step}/400000 loss 2.1 lr 1e-4" for step in range(8020)]
+    after = [f"{begin + timedelta(minutes=8020 + minute):%F %T} heartbeat" for minute in range(0, 56, 5)]
+    assert said(*steps, *after).fault_class is FaultClass.HANG_NO_LOG
+
+
+def test_one_pause_alone_says_nothing_of_a_step() -> None:
+    steps = [f"2026-08-01 {at}:00 step {step}/4000 loss 2.1 lr 1e-4" for step, at in ((1, "01:00"), (2, "07:00"))]
+    assert said(*steps, "2026-08-01 12:00:00 heartbeat").fault_class is FaultClass.HANG_NO_LOG
 
 
 def test_a_log_goes_on_after_a_step_no_longer_than_steps_took_before() -> None:
