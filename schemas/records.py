@@ -123,9 +123,9 @@ def _outgoing(cls: type, *, named: bool, only: Collection[str] | None = None) ->
     names = [field.name for field in fields(cls) if only is None or field.name in only]
     converters = [(name, _outward(_unwrap(hints[name])[0], named=named)) for name in names]
     nested = [(name, convert) for name, convert in converters if convert is not None]
-    # What a class keeps beside its fields must not be shown; fastavro takes what the schema names, and leaves the rest.
     if named and not nested:
-        return attrgetter("__dict__")
+        return attrgetter("__dict__")  # fastavro takes what the schema names of it, and leaves the rest
+    # What a class keeps beside its fields must not be shown; fastavro does not look at it.
     copied = named or not any(isinstance(value, cached_property) for value in vars(cls).values())
 
     def copy(event: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
 
     def _decide(self, record: Incoming, fact: Fact, state: JobState | None) -> Outcome:
         key = job_of(fact)
-        if record_key(key) != record.key:
+        if _record_key(key) != record.key:
             raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
         return decide(state, fact, record.recorded_ms, self._policies)
 
@@ -70,7 +70,7 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
 
 
 @lru_cache(maxsize=16384)
-def record_key(key: JobKey) -> bytes:
+def _record_key(key: JobKey) -> bytes:
     """The bytes of a job's key. Raises InvalidIdentity."""
     return job_key(*key.split("/")).encode()
 
