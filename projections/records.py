@@ -59,15 +59,17 @@ class Record:
     @cached_property
     def subject(self) -> Subject:
         event = self.event
-        if isinstance(event, JobObserved):
-            return Subject(event.cluster, event.job_id, None, event.restart_count, event.submit_time)
-        if isinstance(event, QuarantineLifted | QuarantineEnded | FactSetAside):
-            return Subject(event.cluster, event.job_id, None, None, None)
-        if isinstance(event, FactParked):
-            cluster, _, job_id = event.key.partition("/")
-            return Subject(cluster, job_id, None, None, None)
-        attempt = event.attempt
-        return Subject(attempt.cluster, attempt.job_id, attempt, attempt.index, None)
+        match event:
+            case JobObserved():
+                return Subject(event.cluster, event.job_id, None, event.restart_count, event.submit_time)
+            case QuarantineLifted() | QuarantineEnded() | FactSetAside():
+                return Subject(event.cluster, event.job_id, None, None, None)
+            case FactParked():
+                cluster, _, job_id = event.key.partition("/")
+                return Subject(cluster, job_id, None, None, None)
+            case _:
+                attempt = event.attempt
+                return Subject(attempt.cluster, attempt.job_id, attempt, attempt.index, None)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

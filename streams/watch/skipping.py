@@ -66,6 +66,8 @@ class Skips(Generic[Where]):
     sampled: bool = False
     first: Where | None = None
     """The first of the steps in a row that were skipped."""
+    told: bool = False
+    """Whether somebody was told of this row: theirs to set."""
     _steps: int = 0
     _lines: int = 0
     _overflows: int = 0
@@ -91,7 +93,7 @@ class Skips(Generic[Where]):
         advance = step - self._step if self._step is not None and step > self._step else 1
         self._step = step
         if not self._is_skipped(line, advance):
-            self._steps, self._lines, self._overflows, self.first = 0, 0, 0, None
+            self._steps, self._lines, self._overflows, self.first, self.told = 0, 0, 0, None, False
             return
         self.first = self.first or place()
         told = _told(line)

@@ -21,9 +21,6 @@ log = structlog.get_logger(__name__)
 
 NOT_SAID = Origin(None, None)
 
-Place = tuple[int, int]
-"""Epoch and offset of a line."""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -42,9 +39,7 @@ class Teller:
     def __init__(self, reading: Reading) -> None:
         self._throttle = reading.throttle
         self._steps: dict[AttemptId, int] = {}
-        self._skips: dict[AttemptId, Skips[Place]] = {}
-        self._told: dict[AttemptId, Place | None] = {}
-        """Where the row of skipped steps began that was told of."""
+        self._skips: dict[AttemptId, Skips[None]] = {}
 
     def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
         """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
@@ -71,7 +66,6 @@ class Teller:
         """Forget all attempts but these."""
         self._steps = {attempt: step for attempt, step in self._steps.items() if attempt in kept}
         self._skips = {attempt: skips for attempt, skips in self._skips.items() if attempt in kept}
-        self._told = {attempt: first for attempt, first in self._told.items() if attempt in kept}
 
     def _learns_no_more(self, line: Line, attempt: AttemptId, step: Step) -> bool:
         """Whether with this line it is to be told that every step is skipped; once for each row of such steps.
@@ -82,11 +76,10 @@ class Teller:
         if step.form.loss is None or line.found.fault is not None:
             return False
         skips = self._skips.setdefault(attempt, Skips())
-        skips.stepped(step.of_run, line.found.line, lambda: (line.epoch, line.offset))
-        if not skips.for_ever or self._told.get(attempt) == skips.first:
-            return False
-        self._told[attempt] = skips.first
-        return True
+        skips.stepped(step.of_run, line.found.line, lambda: None)
+        tell = skips.for_ever and not skips.told
+        skips.told = skips.told or tell
+        return tell
 
     def _step_of(self, checkpoint: Checkpoint, line: Line, attempt: AttemptId) -> int | None:
         """Some frameworks say that a save is complete and not of which step: then it is the last one printed."""

@@ -110,9 +110,9 @@ def test_a_line_is_found_whatever_stands_before_it() -> None:
         b"[rank0]: Traceback (most recent call last):",
         b"step 1/9",
     ]
-    lines_ = [text.encode() for one in load_packs().signatures for text in one.examples if "\n" not in text]
-    lost = [(first, line) for line in lines_ for first in before if not _hits(line) <= _hits(line, first + b"\n")]
-    assert len(lines_) > 500
+    examples = [text.encode() for one in load_packs().signatures for text in one.examples if "\n" not in text]
+    lost = [(first, line) for line in examples for first in before if not _hits(line) <= _hits(line, first + b"\n")]
+    assert len(examples) > 500
     assert lost == []
 
 
