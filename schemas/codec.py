@@ -15,10 +15,13 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol, cast
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_reader
 
+from schemas.aps import Aps
+from schemas.binary import Write, Writers
 from schemas.catalogue import EVENTS, SchemaVersion, committed
-from schemas.records import Convert, from_avro, to_avro
+from schemas.identity import AttemptId
+from schemas.records import Convert, from_avro
 
 Header = tuple[str, bytes]
 Headers = list[Header]
@@ -73,8 +76,7 @@ class _Written:
     """How the events of one class are written."""
 
     prefix: bytes
-    schema: Any
-    convert: Convert
+    write: Write
     type_header: Header
     fingerprint_header: Header
 
@@ -86,6 +88,7 @@ class Codec:
         self._ids = ids
         self._writers: dict[type, _Written] = {}
         self._readers: dict[bytes, tuple[type, Convert, Any, Any]] = {}
+        writers = Writers(kept={AttemptId, Aps})
         for name, history in committed().items():
             cls = EVENTS[name]
             parsed = [parse_schema(version.schema) for version in history]
@@ -101,8 +104,7 @@ class Codec:
             prefix = PREFIX.pack(0, ids.id_of(history[-1]))
             self._writers[cls] = _Written(
                 prefix,
-                newest,
-                to_avro(cls),
+                writers.of(cls),
                 ("ce_type", f"recovery.{name}".encode()),
                 (FINGERPRINT, history[-1].fingerprint.encode()),
             )
@@ -124,15 +126,12 @@ class Codec:
 
     def encode_value(self, event: Any) -> bytes:
         """Return the record value alone."""
-        writer = self._writers[type(event)]
-        buffer = io.BytesIO(writer.prefix)
-        buffer.seek(PREFIX.size)
-        schemaless_writer(buffer, writer.schema, writer.convert(event))
-        return buffer.getvalue()
+        written = self._writers[type(event)]
+        return written.prefix + written.write(event)
 
     def payload(self, event: Any) -> bytes:
         """The Avro payload without the registry's id: what a replay compares byte for byte."""
-        return self.encode_value(event)[PREFIX.size :]
+        return self._writers[type(event)].write(event)
 
     def decode(self, value: bytes, headers: Sequence[tuple[str, bytes | None]] | None = None) -> Any:
         """Return the event in a record value. Raises UnreadableRecord and UnknownSchema."""

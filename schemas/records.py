@@ -8,11 +8,10 @@ change of a class without a new number.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from functools import cache, cached_property
-from operator import attrgetter
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from schemas.frozen import build
@@ -39,13 +38,11 @@ def schema_of(event_class: type) -> dict[str, Any]:
     return _record(event_class, set())
 
 
-def _record(cls: type, defined: set[str], names: Collection[str] | None = None) -> dict[str, Any]:
+def _record(cls: type, defined: set[str]) -> dict[str, Any]:
     defined.add(cls.__name__)
     hints = get_type_hints(cls, include_extras=True)
     avro_fields = []
     for field in fields(cls):
-        if names is not None and field.name not in names:
-            continue
         kind, doc = _unwrap(hints[field.name])
         avro: dict[str, Any] = {"name": field.name, "type": _type(kind, defined)}
         text = doc or FIELD_DOCS.get(field.name)
@@ -92,98 +89,44 @@ def _default(value: Any) -> Any:
     return [] if value == () else value
 
 
-def schema_of_fields(cls: type, names: Collection[str]) -> dict[str, Any]:
-    """The schema of a record of some fields of a class: Avro writes a record as its fields, one after the other."""
-    return _record(cls, set(), names)
-
-
-def fields_to_avro(cls: type, names: Collection[str]) -> Convert:
-    """What `to_avro` is, for some fields of a class."""
-    return _outgoing(cls, named=True, only=names)
-
-
-@cache
-def to_avro(cls: type) -> Convert:
-    """Return the function that turns an event of `cls` into the dict fastavro writes.
-
-    What may be null goes as (type, value): else fastavro finds the type out by validating the value, deeply, and that
-    takes ten times as long as writing it.
-    """
-    return _outgoing(cls, named=True)
-
-
 @cache
 def to_document(cls: type) -> Convert:
     """Return the function that turns an event of `cls` into a plain dict, as JSON takes it."""
-    return _outgoing(cls, named=False)
-
-
-def _outgoing(cls: type, *, named: bool, only: Collection[str] | None = None) -> Convert:
     hints = get_type_hints(cls, include_extras=True)
-    names = [field.name for field in fields(cls) if only is None or field.name in only]
-    converters = [(name, _outward(_unwrap(hints[name])[0], named=named)) for name in names]
+    names = [field.name for field in fields(cls)]
+    converters = [(name, _outward(_unwrap(hints[name])[0])) for name in names]
     nested = [(name, convert) for name, convert in converters if convert is not None]
-    if named and not nested:
-        return attrgetter("__dict__")  # fastavro takes what the schema names of it, and leaves the rest
-    # What a class keeps beside its fields must not be shown; fastavro does not look at it.
-    copied = named or not any(isinstance(value, cached_property) for value in vars(cls).values())
-
-    def copy(event: Any) -> dict[str, Any]:
-        record: dict[str, Any] = event.__dict__.copy()
-        for name, outward in nested:
-            record[name] = outward(record[name])
-        return record
 
     def pick(event: Any) -> dict[str, Any]:
-        held = event.__dict__
-        record = {name: held[name] for name in names}
+        held = event.__dict__  # may hold cached properties, too
+        document = {name: held[name] for name in names}
         for name, outward in nested:
-            record[name] = outward(record[name])
-        return record
+            document[name] = outward(document[name])
+        return document
 
-    return copy if copied else pick
+    return pick
 
 
 def _optional(inner: Convert) -> Convert:
     return lambda value: None if value is None else inner(value)
 
 
-def _named(name: str, inner: Convert | None) -> Convert:
-    """The conversion of what may be null, as (type, value)."""
-    if inner is None:
-        return lambda value: None if value is None else (name, value)
-    return lambda value: None if value is None else (name, inner(value))
-
-
 def _each(inner: Convert) -> Convert:
     return lambda values: tuple(map(inner, values))
 
 
-def _outward(kind: Any, *, named: bool) -> Convert | None:
-    """The conversion of a field's value, or None where Avro takes it as it is (a StrEnum is a str)."""
+def _outward(kind: Any) -> Convert | None:
+    """The conversion of a field's value, or None where it is taken as it is (a StrEnum is a str)."""
     if kind in PRIMITIVES or (isinstance(kind, type) and issubclass(kind, StrEnum)):
         return None
     if isinstance(kind, type) and is_dataclass(kind):
-        return (to_avro if named else to_document)(kind)
+        return to_document(kind)
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple:
-        inner = _outward(args[0], named=named)
+        inner = _outward(args[0])
         return None if inner is None else _each(inner)
-    [kind] = [arg for arg in args if arg is not types.NoneType]
-    inner = _outward(kind, named=named)
-    name = _type_name(kind)
-    if named and name is not None:
-        return _named(name, inner)
+    inner = _outward(next(arg for arg in args if arg is not types.NoneType))
     return None if inner is None else _optional(inner)
-
-
-def _type_name(kind: Any) -> str | None:
-    """How Avro names a type among those that a value may have; None for an array, which has no name."""
-    if kind in PRIMITIVES:
-        return PRIMITIVES[kind]
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return "string"
-    return f"{NAMESPACE}.{kind.__name__}" if isinstance(kind, type) and is_dataclass(kind) else None
 
 
 @cache

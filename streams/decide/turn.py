@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from schemas.decisions import Emitted, TimerCleared, TimerSet
 from schemas.frozen import replace
-from schemas.identity import derived_id
+from schemas.identity import ordinal_id
 from schemas.policy import Policy
 from schemas.vocabulary import TimerPurpose
 from streams.decide.rules import Rules
@@ -29,7 +29,7 @@ class Turn:
     def next_id(self) -> str:
         """The id of the next event: of what caused it, and its ordinal."""
         self._ids += 1
-        return derived_id(self.cause, self._ids)
+        return ordinal_id(self.cause, self._ids)
 
     def emit(self, event: Event) -> Event:
         self.emitted.append(event)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import fields
 from functools import cached_property
 from importlib.resources import files
 from typing import Any, Generic, TypeVar, cast
@@ -12,25 +11,19 @@ from typing import Any, Generic, TypeVar, cast
 from fastavro import parse_schema, schemaless_reader
 
 from schemas.aps import Aps
+from schemas.binary import Writers
 from schemas.catalogue import canonical
 from schemas.decisions import Advice
+from schemas.identity import AttemptId
 from schemas.records import from_avro, schema_of
 from streams.decide.nodes import NODE_STATE_VERSION, NodeState
 from streams.decide.state import STATE_VERSION, Attempt, Incident, JobState, Line
-from streams.run.pieces import Pieces
 
 State = TypeVar("State")
 
 
-KEPT = frozenset({Attempt, Incident, Line, Advice, Aps})
-"""The parts of a state that a fact mostly leaves as they were."""
-CHANGING = {
-    JobState: {"now_ms"},
-    Attempt: {"marks", "step", "progress_ms", "stall", "pace", "timers", "timer_generation"},
-    Incident: {"last_line_ms", "lines_seen"},
-}
-"""The fields of those parts that most facts change."""
-STEADY = {cls: frozenset({field.name for field in fields(cls)} - names) for cls, names in CHANGING.items()}
+KEPT = frozenset({Attempt, AttemptId, Incident, Line, Advice, Aps})
+"""The parts of a state that a fact mostly leaves as they were: their bytes are kept."""
 
 
 class UnknownState(LookupError):
@@ -42,7 +35,7 @@ class StateCodec(Generic[State]):
 
     def __init__(self, cls: type[State], version: int, folder: str) -> None:
         self._cls: type = cls
-        self._write = Pieces(cls, KEPT, STEADY)
+        self._write = Writers(KEPT).of(cls)
         self._version = version
         self.folder = files("streams.run") / folder
 
