@@ -69,10 +69,11 @@ def _decide(
     state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]
 ) -> tuple[Turn, JobState, JobState]:
     before = empty(*job_of(fact).split("/")) if state is None else state
-    before = replace(before, now_ms=max(before.now_ms, recorded_ms))
     digest, logic = (fact.policy, fact.logic) if isinstance(fact, JobObserved) else (before.policy, before.logic)
-    turn = Turn(fact.event_id, before.now_ms, _policy(digest, logic, policies), rules_of(logic))
-    return turn, before, _take(turn, before, fact)
+    now_ms = max(before.now_ms, recorded_ms)
+    turn = Turn(fact.event_id, now_ms, _policy(digest, logic, policies), rules_of(logic))
+    job = _take(turn, before, fact)
+    return turn, before, job if job.now_ms == now_ms else replace(job, now_ms=now_ms)
 
 
 def park(state: JobState | None, key: str, record: tuple[str, int, int], reason: str, recorded_ms: int) -> Outcome:
@@ -110,7 +111,7 @@ def _take(turn: Turn, job: JobState, fact: Fact) -> JobState:
     marks = advance(job.marks, fact.position)
     if marks is None:
         return job
-    job = replace(job, marks=marks)
+    job = replace(job, marks=marks, now_ms=turn.now_ms)
     if isinstance(fact, JobObserved):
         return life.observe(turn, job, fact)
     if isinstance(fact, QuarantineLifted):
@@ -154,11 +155,11 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
         best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
         attempt = replace(attempt, checkpoint_step=best)
         return stall.saved(job.with_attempt(attempt), attempt)
+    if isinstance(fact, SignatureMatched):
+        return incident.line_matched(turn, job, attempt, fact)
     job = job.with_attempt(attempt)
     if isinstance(fact, BlindReported):
         return job
-    if isinstance(fact, SignatureMatched):
-        return incident.line_matched(turn, job, attempt, fact)
     if isinstance(fact, PhaseEntered):
         return stall.phase_entered(turn, job, attempt, fact)
     return stall.loaded(turn, job, attempt)
@@ -180,8 +181,10 @@ def _take_progress(
     judged = straggler.judged(turn, job, before.pace, attempt, fact.seconds_per_step)
     if judged is not None:
         job, attempt = judged, judged.current(attempt)
-    job = stall.moved_on(turn, job, attempt) if moved else job.with_attempt(attempt)
-    return incident.progressed(turn, job, job.current(attempt), fact)
+    if moved:
+        attempt = stall.moved_on(turn, job, attempt)
+    job = replace(job, now_ms=turn.now_ms, attempts=job.attempts_with(attempt))
+    return incident.progressed(turn, job, attempt, fact)
 
 
 def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:

@@ -44,7 +44,7 @@ CRASHED = FAILURE_STATES | {AttemptState.REQUEUED}
 
 
 def line_matched(turn: Turn, job: JobState, attempt: Attempt, fact: SignatureMatched) -> JobState:
-    """A signature matched: open an incident, or add the line to the open one."""
+    """A signature matched: open an incident, or add the line to the open one. The attempt is put into the job."""
     return _take_line(turn, job, attempt, lines.of_output(fact))
 
 
@@ -67,11 +67,11 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
     silent = line.remedy is Remedy.IGNORE or lines.is_recorded_only(line)
     if silent or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
-        return job
+        return job.with_attempt(attempt)
     incident = attempt.incident
     if incident is not None and not incident.settled:
         if incident.finding is not None:
-            return job
+            return job.with_attempt(attempt)
         added = replace(
             incident,
             last_line_ms=turn.now_ms,
@@ -82,7 +82,7 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
     if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
         return job.with_attempt(lines.hear(attempt, line, turn.now_ms))
     if incident is not None and attempt.final:
-        return job
+        return job.with_attempt(attempt)
     kind = AnomalyKind.CRASH_LOG if line.witness is Witness.OUTPUT else AnomalyKind.NODE_FAULT
     return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
 

@@ -36,9 +36,10 @@ def observe(turn: Turn, job: JobState, seen: JobObserved) -> JobState:
     latest = job.latest
     if latest is None or attempt_id.index >= latest.id.index:
         job = _described(job, seen)
-    if job.attempt(attempt_id) is None:
-        job = _open(turn, job, attempt_id, seen)
-    job = _move(turn, job, attempt_id, seen)
+    known = job.attempt(attempt_id)
+    if known is None:
+        job, known = _open(turn, job, attempt_id, seen)
+    job = _move(turn, job, known, seen)
     attempt = job.attempt(attempt_id)
     return job if attempt is None else advices.reconcile(turn, job, seen, attempt)
 
@@ -58,7 +59,6 @@ def close(turn: Turn, job: JobState) -> JobState:
     marker = empty(job.cluster, job.job_id)
     return replace(
         marker,
-        now_ms=job.now_ms,
         incarnation=job.incarnation,
         raw_job_id=job.raw_job_id,
         workflow_id=job.workflow_id,
@@ -90,7 +90,7 @@ def publish_view(turn: Turn, before: JobState, job: JobState) -> None:
             attempts=tuple(AttemptView(*_SHOWN(attempt)) for attempt in job.attempts),
             quarantined=job.quarantined,
             closed=job.closed,
-            viewed_ms=job.now_ms,
+            viewed_ms=turn.now_ms,
         )
     )
     allocation.publish(turn, before, job)
@@ -141,7 +141,6 @@ def _new_incarnation(turn: Turn, job: JobState, attempt_id: AttemptId) -> JobSta
     fresh = empty(job.cluster, job.job_id)
     return replace(
         fresh,
-        now_ms=job.now_ms,
         incarnation=attempt_id.incarnation,
         marks=job.marks,
         advice_count=job.advice_count,
@@ -167,7 +166,7 @@ def _described(job: JobState, seen: JobObserved) -> JobState:
     )
 
 
-def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -> JobState:
+def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -> tuple[JobState, Attempt]:
     for earlier in job.attempts:
         job = _supersede(turn, job, earlier, seen)
     turn.emit(
@@ -212,13 +211,14 @@ def _open(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
     )
     for dropped in job.attempts[: -KEPT_ATTEMPTS + 1]:
         turn.clear_timers(dropped)
-    return replace(
+    job = replace(
         job,
         incarnation=attempt_id.incarnation,
         attempts=(*job.attempts[-KEPT_ATTEMPTS + 1 :], opened),
         highest_index=attempt_id.index,
         latest_submit_time=seen.submit_time,
     )
+    return job, opened
 
 
 def _supersede(turn: Turn, job: JobState, earlier: Attempt, seen: JobObserved) -> JobState:
@@ -244,10 +244,9 @@ def _supersede(turn: Turn, job: JobState, earlier: Attempt, seen: JobObserved) -
     return job.with_attempt(replace(earlier, state=AttemptState.REQUEUED, end_ms=ended))
 
 
-def _move(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -> JobState:
+def _move(turn: Turn, job: JobState, known: Attempt, seen: JobObserved) -> JobState:
     """Bring the attempt to what Slurm shows, and say what follows from a change of state."""
-    known = job.attempt(attempt_id)
-    if known is None or (known.final and seen.state is AttemptState.REQUEUED):
+    if known.final and seen.state is AttemptState.REQUEUED:
         return job
     attempt = replace(
         known,
@@ -260,16 +259,15 @@ def _move(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
         nodes=seen.nodes or known.nodes,
         log_paths=seen.log_paths or known.log_paths,
     )
-    job = job.with_attempt(attempt)
     if seen.submit_time > job.latest_submit_time:
         job = replace(job, latest_submit_time=seen.submit_time)
     if attempt.state is known.state:
-        return job
+        return job.with_attempt(attempt)
     turn.emit(
         AttemptMoved(
             turn.next_id(),
             turn.cause,
-            attempt_id,
+            attempt.id,
             turn.now_ms,
             known.state,
             attempt.state,
@@ -281,10 +279,9 @@ def _move(turn: Turn, job: JobState, attempt_id: AttemptId, seen: JobObserved) -
     if not attempt.final:
         return job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
     attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
-    job = job.with_attempt(attempt)
-    if attempt_id.index == job.highest_index:
+    if attempt.id.index == job.highest_index:
         attempt = turn.set_timer(attempt, TimerPurpose.JOB_CLOSE, turn.after(turn.policy.job_close_s))
-        job = job.with_attempt(attempt)
+    job = job.with_attempt(attempt)
     if attempt.state in FAILURE_STATES:
         return incidents.attempt_failed(turn, job, attempt)
     return incidents.attempt_ended_otherwise(turn, job, attempt)

@@ -41,7 +41,7 @@ def budget_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", 0, None)
-    return _arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms)))
+    return job.with_attempt(_arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms))))
 
 
 def after_step(before: Stall | None, now_ms: int) -> Stall:
@@ -63,7 +63,7 @@ def after_step(before: Stall | None, now_ms: int) -> Stall:
     )
 
 
-def moved_on(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+def moved_on(turn: Turn, job: JobState, attempt: Attempt) -> Attempt:
     """Another step was printed: whether output grows is no question any more."""
     return _arm(turn, job, turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER))
 
@@ -146,15 +146,15 @@ def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _withhold(turn, job, attempt, Refusal.NO_ANSWER, "Nobody said in time whether the attempt still prints.")
 
 
-def _arm(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+def _arm(turn: Turn, job: JobState, attempt: Attempt) -> Attempt:
     if job.aps is None or not job.aps.log_based_timeout_enabled or attempt.final or attempt.stall is None:
-        return job.with_attempt(attempt)
+        return attempt
     budget = budget_ms(job, attempt.stall)
     pending = attempt.timer(TimerPurpose.STALL)
     # A pending timer is moved on when it fires; only a much shorter budget, learned meanwhile, is worth a write.
     if pending is None or pending.due_ms > turn.now_ms + 2 * budget:
-        attempt = turn.set_timer(attempt, TimerPurpose.STALL, turn.now_ms + budget)
-    return job.with_attempt(attempt)
+        return turn.set_timer(attempt, TimerPurpose.STALL, turn.now_ms + budget)
+    return attempt
 
 
 def _again(turn: Turn, job: JobState, attempt: Attempt) -> JobState:

@@ -229,25 +229,33 @@ class JobState:
         return next((later for later in self.attempts if later.id.index > attempt.id.index), None)
 
     def with_attempt(self, attempt: Attempt) -> JobState:
-        """Replace the attempt with this id, mostly the last; the order is kept."""
+        """Replace the attempt with this id."""
         known = self.attempts
-        if known and known[-1] is attempt:
-            return self
+        return self if known and known[-1] is attempt else replace(self, attempts=self.attempts_with(attempt))
+
+    def attempts_with(self, attempt: Attempt) -> tuple[Attempt, ...]:
+        """The attempts with this one, mostly the last, in the place of the one with its id."""
+        known = self.attempts
         if known and known[-1].id is attempt.id:
-            return replace(self, attempts=(*known[:-1], attempt))
-        return replace(self, attempts=tuple(attempt if _is(one.id, attempt.id) else one for one in known))
+            return (*known[:-1], attempt)
+        return tuple(attempt if _is(one.id, attempt.id) else one for one in known)
 
 
 def _is(one: AttemptId, other: AttemptId) -> bool:
     """Whether both name one attempt; asked several times a fact, so the index, which tells most apart, comes first."""
-    return one is other or (one.index == other.index and one == other)
+    return one is other or (
+        one.index == other.index
+        and one.incarnation == other.incarnation
+        and one.job_id == other.job_id
+        and one.cluster == other.cluster
+    )
 
 
 def advance(marks: tuple[Position, ...], position: Position) -> tuple[Position, ...] | None:
     """Return the high-water marks moved to `position`, or None where the source was already read beyond it."""
     for i, mark in enumerate(marks):
         if mark.source == position.source:
-            if position <= mark:
+            if (position.epoch, position.offset, position.ordinal) <= (mark.epoch, mark.offset, mark.ordinal):
                 return None
             return (position,) if len(marks) == 1 else (*marks[:i], position, *marks[i + 1 :])
     return (*marks, position)
