@@ -29,7 +29,8 @@ from streams.records import Incoming
 from streams.run.slots import CHANGELOG as OURS
 
 SETS = 100
-ROUNDS = 5
+ROUNDS = 9
+"""The machine's speed changes from one turn to the next by a third."""
 TURN_S = 180
 
 

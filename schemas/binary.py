@@ -97,7 +97,7 @@ def _by_fastavro(schema: str) -> Write:
     return write
 
 
-_long: Write = lru_cache(maxsize=4096, typed=True)(_by_fastavro("long"))
+_long: Write = lru_cache(maxsize=4096)(_by_fastavro("long"))
 
 
 def _text(text: str) -> bytes:
