@@ -46,8 +46,8 @@ STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
 _TASK_FAILURE = "DUE TO TASK FAILURE"
-# A bar of tqdm, and the last line of an exception that nobody caught.
-_BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *\d+/\d+ \[")
+# A bar of tqdm, which is fresh before any time has passed, and the last line of an exception that nobody caught.
+_BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *(?:(?P<fresh>0/\d+ \[00:00<)|\d+/\d+ \[)")
 _RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
 _RAISED_BY_ANY = compile_pattern(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ", at_start=True)
 """The same after what any launcher puts before it."""
@@ -237,7 +237,8 @@ class Account:
         if found.progress is not None:
             finite = not _is_nan(found.fault) and not is_skipped(found.line)
             # A bar that an exception closes is printed once more, with what is printed next behind it.
-            closed = _BAR.search(found.line) is not None and (found.progress.step > 0 or found.fault is not None)
+            bar = _BAR.search(found.line)
+            closed = bar is not None and (bar["fresh"] is None or found.fault is not None)
             self._moved(found.progress, finite=finite, closed=closed)
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step
@@ -261,7 +262,8 @@ class Account:
         if finite and (self._reached is None or key > self._reached):
             closed = closed and self._reached is None  # where no bar was seen before, it may not have moved
             self._reached = key
-            self._outlive(lambda line: not (_is_final(line) or (closed and _is_raised(line))))
+            unmoved = closed and step.step == 0
+            self._outlive(lambda line: not (unmoved or _is_final(line) or (closed and _is_raised(line))))
             self._before, self.finished = [], False
             self._kept.clear()
             if self.advanced_ms and self._now_ms and self.last_step is not None:

@@ -55,13 +55,17 @@ RAISED = "RuntimeError: [enforce fail at inline_container.cc:337] . unexpected p
         ([(17, 30)], Remedy.RESTART),
         ([(17, 30), (17, 30)], Remedy.RESTART),
         ([(17, 30), (18, 31)], Remedy.IGNORE),
-        ([(0, 0)], Remedy.IGNORE),
+        ([(0, 0)], Remedy.RESTART),
     ],
-    ids=["closed", "closed-twice", "moved-on", "a-new-bar"],
+    ids=["closed", "closed-twice", "moved-on", "closed-unmoved"],
 )
 def test_a_bar_that_an_exception_closes_is_no_progress(after: list[tuple[int, int]], remedy: Remedy) -> None:
     bars = [BAR.format(percent=percent, step=step) for percent, step in after]
     assert diagnosed([RAISED, *bars]).remedy is remedy
+
+
+def test_a_new_bar_is_progress() -> None:
+    assert diagnosed([RAISED, "  0%|          | 0/174 [00:00<?, ?it/s]"]).remedy is Remedy.IGNORE
 
 
 def test_a_warning_before_the_first_step_is_outlived_by_it() -> None:
