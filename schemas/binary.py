@@ -2,7 +2,7 @@
 
 Avro's binary form is short: a record is its fields in a row, a string its length and its UTF-8, an array a count, its
 items and a zero, and what may be null the number of its branch, then itself. fastavro writes the numbers in it, and
-reads all of it; a test holds every event class and every state to the bytes that fastavro gives for them.
+reads all of it; tests hold events of every class and states to the bytes that fastavro gives for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fastavro import schemaless_writer
 
@@ -36,13 +36,12 @@ class Writers:
 
     def __init__(self, kept: Collection[type] = ()) -> None:
         self._kept = frozenset(kept)
-        self._parts: dict[int, tuple[Any, bytes]] = {}
 
     def of(self, cls: type) -> Write:
         """Return what turns an instance of `cls` into its Avro bytes, by the schema of the class.
 
-        Raises UnsupportedType; what it returns raises AttributeError, KeyError, TypeError or ValueError (a lone
-        surrogate) for a value that is none of its type.
+        Raises UnsupportedType. What it returns raises AttributeError, KeyError or TypeError for None or a value of
+        another type where it can be told apart, OverflowError beyond 64 bits, ValueError for a lone surrogate.
         """
         hints = get_type_hints(cls, include_extras=True)
         pieces = [(field.name, self._piece(bare(hints[field.name]))) for field in fields(cls)]
@@ -60,14 +59,16 @@ class Writers:
             return {word: _text(word) for word in kind}.__getitem__
         if isinstance(kind, type) and is_dataclass(kind):
             return self._part(self.of(kind)) if kind in self._kept else self.of(kind)
-        inner = [arg for arg in get_args(kind) if arg not in (types.NoneType, Ellipsis)]
-        if len(inner) != 1:
-            raise UnsupportedType(f"no Avro type for {kind!r}")
-        return (_each if get_origin(kind) is tuple else _optional)(self._piece(inner[0]))
+        origin, args = get_origin(kind), get_args(kind)
+        if origin is tuple and args[1:] == (Ellipsis,):
+            return _each(self._piece(args[0]))
+        if origin in (Union, types.UnionType) and len(args) == 2 and types.NoneType in args:
+            return _optional(self._piece(next(arg for arg in args if arg is not types.NoneType)))
+        raise UnsupportedType(f"no Avro type for {kind!r}")
 
     def _part(self, write: Write) -> Write:
         """The bytes of a part, kept for as long as the part itself, which has its id for so long."""
-        parts = self._parts
+        parts: dict[int, tuple[Any, bytes]] = {}
 
         def part(instance: Any) -> bytes:
             known = parts.get(id(instance))
@@ -81,7 +82,11 @@ class Writers:
 
 
 def _each(write: Write) -> Write:
-    return lambda items: _long(len(items)) + b"".join(map(write, items)) + END_OF_ARRAY if items else END_OF_ARRAY
+    def array(items: tuple[Any, ...]) -> bytes:
+        count = len(items)
+        return _long(count) + b"".join(map(write, items)) + END_OF_ARRAY if count else END_OF_ARRAY
+
+    return array
 
 
 def _optional(write: Write) -> Write:

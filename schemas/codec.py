@@ -19,7 +19,7 @@ from fastavro import parse_schema, schemaless_reader
 
 from schemas.aps import Aps
 from schemas.binary import Write, Writers
-from schemas.catalogue import EVENTS, SchemaVersion, committed
+from schemas.catalogue import EVENTS, SchemaVersion, committed, current_text
 from schemas.identity import AttemptId
 from schemas.records import Convert, from_avro
 
@@ -37,6 +37,10 @@ class UnreadableRecord(ValueError):
 
 class UnknownSchema(LookupError):
     """A record was written with a schema that this code does not have: upgrade it; never guess."""
+
+
+class SchemaDrift(RuntimeError):
+    """A class has changed without a new schema."""
 
 
 class SchemaIds(Protocol):
@@ -85,12 +89,15 @@ class Codec:
     """Encodes and decodes every event of the catalogue. Safe to share between threads."""
 
     def __init__(self, ids: SchemaIds) -> None:
+        """Raise SchemaDrift where a class is not what its newest committed schema says: it would be written wrongly."""
         self._ids = ids
         self._writers: dict[type, _Written] = {}
         self._readers: dict[bytes, tuple[type, Convert, Any, Any]] = {}
         writers = Writers(kept={AttemptId, Aps})
         for name, history in committed().items():
             cls = EVENTS[name]
+            if history[-1].text != current_text(name):
+                raise SchemaDrift(f"{name} is not what schemas/avro/{name} says: commit its schema with a new number")
             parsed = [parse_schema(version.schema) for version in history]
             newest = parsed[-1]
             for version, schema in zip(history, parsed, strict=True):

@@ -36,7 +36,7 @@ def derived_id(*parts: str | int) -> str:
 
 
 def ordinal_id(cause: str, ordinal: int) -> str:
-    """Return `derived_id(cause, ordinal)`, for those who ask for several an event."""
+    """Return `derived_id(cause, ordinal)`, for those who need one for each event of a cause."""
     return _uuid5(f"{cause}\x1f{ordinal}")
 
 

@@ -46,9 +46,12 @@ STEP_INTERVAL_MS = 6_000
 """Of steps in a row one a second is read; of those without a time the first and the last."""
 _CANCELLED = " CANCELLED AT "
 _TASK_FAILURE = "DUE TO TASK FAILURE"
-# A bar of tqdm, which is fresh before any time has passed, and the last line of an exception that nobody caught.
+# A bar of tqdm, which is fresh before any time has passed; and the last line of an exception that nobody caught, or
+# what the GPU's kernel says of it.
 _BAR = re.compile(rb"\d%\|[^|\n]{0,400}\| *(?:(?P<fresh>0/\d+ \[00:00<)|\d+/\d+ \[)")
-_RAISED = re.compile(r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ")
+_RAISED = re.compile(
+    r"\s*(?:\[rank\d+\]: *)?(?:[A-Za-z_][\w.]*)?(?:Error|Exception): |[^\n]{0,200}: block: \[\d+,\d+,\d+\], thread: \["
+)
 _RAISED_BY_ANY = compile_pattern(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ", at_start=True)
 """The same after what any launcher puts before it."""
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED|\bJob '[\w-]{1,80}' succeeded\b")
@@ -238,7 +241,8 @@ class Account:
             finite = not _is_nan(found.fault) and not is_skipped(found.line)
             # A bar that an exception closes is printed once more, with what is printed next behind it.
             bar = _BAR.search(found.line)
-            closed = bar is not None and (bar["fresh"] is None or found.fault is not None)
+            fresh = bar is not None and bar["fresh"] is not None and found.progress.step == 0
+            closed = bar is not None and (not fresh or found.fault is not None)
             self._moved(found.progress, finite=finite, closed=closed)
         if found.saved is not None:
             step = self.last_step if found.saved.step is None else found.saved.step

@@ -8,10 +8,9 @@ Facts beyond the deciders' committed position need no decision yet; what there i
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from itertools import islice
 from typing import Any
 
 from schemas.catalogue import committed
@@ -20,9 +19,9 @@ from schemas.decisions import Advice, FactParked, JobView, TimerCleared, TimerSe
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
 from schemas.topics import JOURNAL
-from streams.decide.decide import MissingPolicy, conclude, park
+from streams.decide.decide import conclude, park
 from streams.decide.nodes import decide_node, park_node
-from streams.replay.history import History, StoredRecord
+from streams.replay.history import History, HistoryUnreadable, StoredRecord
 
 # What was decided, told to others; each is in full, or in effect, in a decision as well.
 NOT_LOGGED = frozenset({Advice, JobView, TimerSet, TimerCleared, NodeAllocated, NodeFreed})
@@ -162,9 +161,24 @@ class _Partition:
         return False
 
     def _read(self) -> Iterator[tuple[StoredRecord, Any]]:
-        """Each record with its fact, or with the error that decoding it gives, which counts only if it is decided."""
-        while records := tuple(islice(self._journal, READ_AHEAD)):
-            yield from zip(records, [self._fact(record) for record in records], strict=True)
+        """Each record with its fact, or with the error that decoding it gives, which counts unless it was parked.
+
+        Where the history can't be read on, what was read before is given first.
+        """
+        ahead: list[StoredRecord] = []
+        try:
+            for record in self._journal:
+                ahead.append(record)
+                if len(ahead) == READ_AHEAD:
+                    yield from self._facts(ahead)
+                    ahead = []
+        except HistoryUnreadable:
+            yield from self._facts(ahead)
+            raise
+        yield from self._facts(ahead)
+
+    def _facts(self, records: Sequence[StoredRecord]) -> list[tuple[StoredRecord, Any]]:
+        return [(record, self._fact(record)) for record in records]
 
     def _fact(self, record: StoredRecord) -> Any:
         try:

@@ -64,6 +64,15 @@ def test_a_bar_that_an_exception_closes_is_no_progress(after: list[tuple[int, in
     assert diagnosed([RAISED, *bars]).remedy is remedy
 
 
+def test_what_a_kernel_asserted_stays_though_a_bar_is_closed_behind_it() -> None:
+    asserted = "Indexing.cu:1146: indexSelectLargeIndex: block: [58,0,0], thread: [21,0,0] Assertion `i < n` failed."
+    said = diagnosed(
+        [asserted, BAR.format(percent=0, step=3), "RuntimeError: CUDA error: device-side assert triggered"]
+    )
+    assert said.root is not None
+    assert said.root.evidence.line_no == 1
+
+
 def test_a_new_bar_is_progress() -> None:
     assert diagnosed([RAISED, "  0%|          | 0/174 [00:00<?, ?it/s]"]).remedy is Remedy.IGNORE
 

@@ -13,7 +13,7 @@ import pytest
 from schemas.policy import Policy
 from streams.decide.decide import MissingPolicy
 from streams.replay.export import FORMAT, META, PARTITIONS, FileHistory, export
-from streams.replay.history import HistoryUnreadable
+from streams.replay.history import HistoryUnreadable, StoredRecord
 from streams.replay.verify import Report, verify
 from tests.decide.story import Story
 from tests.replay.memory import CODEC, MemoryHistory, change, record
@@ -53,6 +53,20 @@ def test_a_changed_decision_is_named_with_its_fact_and_field(story: Story) -> No
     assert "recovery.journal/0/" in found.fact
     assert "confidence" in found.why
     assert "0.123" in found.recorded
+
+
+def test_what_differs_is_told_though_the_history_can_not_be_read_to_its_end(story: Story) -> None:
+    class Torn(MemoryHistory):
+        def journal(self, partition: int) -> Iterator[StoredRecord]:
+            yield from super().journal(partition)
+            raise HistoryUnreadable("torn")
+
+    whole = record(story)
+    with pytest.raises(HistoryUnreadable, match="torn"):
+        check(Torn(whole.facts, whole.decided), story)
+    found = check(Torn(whole.facts, [change(whole.decided[0], decided_ms=1), *whole.decided[1:]]), story).difference
+    assert found is not None
+    assert "decided_ms" in found.why
 
 
 def test_a_missing_a_repeated_and_an_invented_decision_are_differences(story: Story) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.catalogue import EVENTS
-from schemas.codec import Codec, FixedIds, UnknownSchema, UnreadableRecord
+from schemas.codec import Codec, FixedIds, SchemaDrift, UnknownSchema, UnreadableRecord
 
 CODEC = Codec(FixedIds())
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -65,6 +65,12 @@ def test_any_bytes_give_an_event_or_a_named_error(body: bytes, schema_id: int) -
         except (UnreadableRecord, UnknownSchema):
             continue
         assert type(event).__name__ in EVENTS
+
+
+def test_a_class_that_is_not_what_its_committed_schema_says_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EVENTS, "ClusterSeen", EVENTS["JobClosed"])
+    with pytest.raises(SchemaDrift, match="ClusterSeen"):
+        Codec(FixedIds())
 
 
 def test_an_unknown_schema_is_said_not_guessed() -> None:
