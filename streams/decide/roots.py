@@ -40,7 +40,7 @@ FORERUNNERS = {
 QUIET = PATIENT | FORERUNNERS.keys()
 
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
-_SECOND_HAND = {"nccl-told", "nccl-fatal-error", "nccl-repeated"}
+_SECOND_HAND = {"nccl-told", "nccl-timeout-told", "nccl-fatal-error", "nccl-repeated"}
 # What the interface of a library repeats of it, and the lines of that library itself.
 _OF_LIBRARY = {"hccl-stuck", "hccl-timeout", "hccl-failed", "accelerator-absent"}
 _OF_INTERFACE = {"hccl-told": _OF_LIBRARY, "npu-told": _OF_LIBRARY}
