@@ -23,7 +23,7 @@ from streams.run.stateful import StatefulWorker, Store
 
 __all__ = ["Store", "Worker"]
 
-FACT_TYPES: tuple[type, ...] = get_args(Fact)
+FACT_TYPES: frozenset[type] = frozenset(get_args(Fact))
 
 
 class Worker(StatefulWorker[Fact, JobState, Emitted]):
@@ -37,7 +37,7 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
         if record.value is None:
             raise ValueError("the journal has no tombstones")
         decoded = self._codec.decode(record.value, record.headers)
-        if not isinstance(decoded, FACT_TYPES):
+        if type(decoded) not in FACT_TYPES:
             raise TypeError(f"{type(decoded).__name__} is no fact")
         return cast(Fact, decoded)
 
