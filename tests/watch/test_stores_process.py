@@ -59,8 +59,8 @@ class Stores:
         bench = bench or self.bench
         return Written(text, time.time_ns() // 1_000_000, Labels(bench.job_id, _path(bench), **labels))
 
-    def faults(self, source: str) -> list[SignatureMatched]:
-        facts = [fact for fact in self.bench.facts() if isinstance(fact, SignatureMatched)]
+    def faults(self, source: str, bench: Bench | None = None) -> list[SignatureMatched]:
+        facts = [fact for fact in (bench or self.bench).facts() if isinstance(fact, SignatureMatched)]
         return list({fact.event_id: fact for fact in facts if fact.position.source.startswith(source)}.values())
 
     def blind(self) -> Mapping[BlindKind, bool]:
@@ -141,8 +141,10 @@ def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(
     with closing(Bench(stack, tmp_path / "other")) as other, stores.watch():
         stores.publish(other)
         for bench in benches:
-            bench.write([stores.line(XID.format(n=1)), stores.line("also here", other)])
+            bench.write([stores.line(XID.format(n=1)), stores.line(XID.format(n=2), other)])
         until(lambda: len(stores.faults("")) == len(benches), "the fault, from each source")
+        # A source of which one job's lines alone were read is silent with it.
+        until(lambda: len(stores.faults("", other)) == len(benches), "the other job's, from each source")
         time.sleep(5)  # longer than the budget below, by more than a busy machine is late
         checked = ask(stores, budget_ms=2_000)
         assert checked.last_output_ms is None
