@@ -72,7 +72,7 @@ def _decide(
     digest, logic = (fact.policy, fact.logic) if isinstance(fact, JobObserved) else (before.policy, before.logic)
     now_ms = max(before.now_ms, recorded_ms)
     turn = Turn(fact.event_id, now_ms, _policy(digest, logic, policies), rules_of(logic))
-    job = _take(turn, before, fact)
+    job = _take(turn, before, fact)  # where it copies the job anyway, the time is set with the rest
     return turn, before, job if job.now_ms == now_ms else replace(job, now_ms=now_ms)
 
 
