@@ -42,10 +42,11 @@ class Followed:
     running: Collection[AttemptId]
     """The attempts that run on the source's cluster."""
 
-    def fell_silent(self, attempt: AttemptId, last_ms: int, budget_ms: int) -> bool:
-        """Whether others went on printing about as long as this attempt did, and since then nobody."""
+    def fell_silent(self, attempt: AttemptId, last_ms: int, budget_ms: int, now_ms: int) -> bool:
+        """Whether others went on printing about as long as this attempt did, or longer, and for a whole budget nobody
+        has: when a collector dies, one line is the last of all, and most attempts' last ones came a little before."""
         others = [self.last_ms.get(one, 0) for one in self.running if one != attempt]
-        return self.heard_ms <= last_ms and any(other_ms > last_ms - budget_ms for other_ms in others)
+        return now_ms - self.heard_ms >= budget_ms and any(other_ms > last_ms - budget_ms for other_ms in others)
 
     def with_lines(self, times: Sequence[tuple[AttemptId | None, int]]) -> Followed:
         """The same, with lines that the source itself still has; None: of nobody who is known."""
@@ -135,8 +136,9 @@ class StoreAnswers:
         directory = directories[one.cluster]
         own = [at_ms for whose, at_ms in self._times(found.own, directory, now_ms) if whose == attempt]
         seen = followed[name].with_lines(self._times(found.around, directory, now_ms))
-        if own and now_ms - max(own) >= budget_ms and seen.fell_silent(attempt, max(own), budget_ms):
-            words = f"{name} gave lines of it, and for {(now_ms - max(own)) // 1000} s none of any job"
+        if own and now_ms - max(own) >= budget_ms and seen.fell_silent(attempt, max(own), budget_ms, now_ms):
+            quiet_ms = now_ms - max(seen.heard_ms, *own)
+            words = f"{name} gave lines of it, and for {quiet_ms // 1000} s none of any job"
             return StoreSaid(name, None, one.delay_ms, f"{words}: its collector may have died", dead=True)
         if own:
             return StoreSaid(name, max(own), one.delay_ms, "")

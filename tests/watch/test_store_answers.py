@@ -73,6 +73,8 @@ SILENT = NOW - BUDGET_MS
     [
         (SILENT, Followed(NOW - 5_000, {OWN: SILENT, OTHER: NOW - 5_000}, (OWN, OTHER)), SILENT),
         (SILENT, Followed(SILENT, {OWN: SILENT, OTHER: SILENT - 1_000}, (OWN, OTHER)), None),
+        (SILENT - 2_000, Followed(SILENT - 1, {OWN: SILENT - 2_000, OTHER: SILENT - 1}, (OWN, OTHER)), None),
+        (SILENT - 2_000, Followed(SILENT + 1, {OWN: SILENT - 2_000, OTHER: SILENT + 1}, (OWN, OTHER)), SILENT - 2_000),
         (SILENT, Followed(SILENT, {OWN: SILENT, OTHER: SILENT - BUDGET_MS}, (OWN, OTHER)), SILENT),
         (SILENT, Followed(SILENT, {OWN: SILENT, OTHER: SILENT - 1_000}, (OWN,)), SILENT),
         (SILENT, Followed(SILENT, {OWN: SILENT}, (OWN, OTHER)), SILENT),
@@ -82,6 +84,8 @@ SILENT = NOW - BUDGET_MS
     ids=[
         "others print",
         "all fell silent together",
+        "the other a little later",
+        "the other later, and not long ago",
         "the other was silent long before",
         "the other has ended",
         "the other never printed into it",

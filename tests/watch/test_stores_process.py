@@ -141,7 +141,9 @@ def test_collectors_that_died_are_told_and_are_no_evidence_of_a_hang(
     with closing(Bench(stack, tmp_path / "other")) as other, stores.watch():
         stores.publish(other)
         for bench in benches:
-            bench.write([stores.line(XID.format(n=1)), stores.line(XID.format(n=2), other)])
+            bench.write([stores.line(XID.format(n=1))])
+            time.sleep(0.01)
+            bench.write([stores.line(XID.format(n=2), other)])  # it goes on a moment longer
         until(lambda: len(stores.faults("")) == len(benches), "the fault, from each source")
         # A source of which one job's lines alone were read is silent with it.
         until(lambda: len(stores.faults("", other)) == len(benches), "the other job's, from each source")
