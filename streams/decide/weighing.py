@@ -70,6 +70,7 @@ def _weigh(lines: Sequence[Line], scene: Scene) -> Cause:
         _again_and_again,
         _given_up,
         _on_one_node_only,
+        _on_every_node,
         slow_rank,
         worn,
         whole_site,
@@ -147,6 +148,18 @@ def _on_one_node_only(root: Line, lines: Sequence[Line], scene: Scene) -> Cause 
     return said(
         root, FaultClass.SOFTWARE_ENV, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.7, text, (node,) if node else ()
     )
+
+
+def _on_every_node(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:
+    """What every node of several says of itself alike is no one's fault; broken hardware is, wherever it is met."""
+    excluding = root.remedy is Remedy.RESTART_EXCLUDING_NODE
+    if not excluding or root.precedence >= CERTAIN or len(scene.nodes) < REPORTERS:
+        return None
+    alike = {host_of(line.evidence.node, scene.nodes) for line in lines if line.signature == root.signature}
+    if not alike.issuperset(scene.nodes):
+        return None
+    text = f"{what(root)}, on every node alike"
+    return said(root, root.fault_class, Scope.CLUSTER, Remedy.RESTART, 0.5, text)
 
 
 def _confirmed(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:

@@ -207,6 +207,23 @@ def test_a_job_that_somebody_has_requeued_is_left_to_them() -> None:
     assert weigh([xid(10), handed], HERE).remedy is Remedy.RESTART_EXCLUDING_NODE
 
 
+def blind_gpu(at_ms: int, node: str) -> Line:
+    return broken("cuda-unknown", FaultClass.GPU_HARDWARE, at_ms, 70, node=node)
+
+
+def test_what_every_node_says_alike_excludes_none_of_them() -> None:
+    everywhere = [blind_gpu(10 + number, node) for number, node in enumerate(NODES)]
+    assert weigh(everywhere[:2], HERE).nodes == ("node1",)
+    cause = weigh(everywhere, HERE)
+    assert (cause.scope, cause.remedy, cause.nodes) == (Scope.CLUSTER, Remedy.RESTART, ())
+    assert weigh(everywhere[:1], Scene(("node1",))).nodes == ("node1",)  # of a job with one node it is that node's
+
+
+def test_hardware_that_is_broken_on_every_node_is_excluded_where_it_was_first_met() -> None:
+    cause = weigh([xid(10 + number, node) for number, node in enumerate(NODES)], HERE)
+    assert (cause.remedy, cause.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ("node1",))
+
+
 def test_a_node_is_only_named_if_it_takes_part() -> None:
     assert weigh([xid(10, "node9")], HERE).nodes == ()
     assert host_of("node2.cluster.example:29500", NODES) == "node2"
