@@ -90,6 +90,7 @@ _ASKED_FOR = {"xid-application", "xid-nvlink-access", "xid-other"}
 # The head of a message, of which the next lines say what it is about.
 _HEAD_OF_MESSAGE = "terminate called after throwing"
 _DEVICE = re.compile(r"Xid \((?P<device>[^)]*)\)|amdgpu (?P<address>[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d)")
+_OF_NCCL = "NCCL WARN Cuda failure"
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 _RANKS = re.compile(r"\[rank(?P<rank>\d+)\]:.{0,120}?\[Rank (?P<member>\d+)\]")
 
@@ -106,6 +107,7 @@ def root_line(lines: Sequence[Line]) -> Line:
         _how_a_peer_went,
         _death_before,
         _why_a_peer_is_gone,
+        _after_its_transport,
         _in_the_kernel,
         _told_before,
         _why_it_ended,
@@ -195,6 +197,17 @@ def _why_a_peer_is_gone(root: Line, lines: Sequence[Line]) -> Line:
     vague = [line for line in lines if line.signature in _SAID and moment(line) < moment(root)]
     said = [line for line in known if line.fault_class not in elsewhere] or vague
     return min(said, key=rank, default=root)
+
+
+def _after_its_transport(root: Line, lines: Sequence[Line]) -> Line:
+    """What NCCL meets on a GPU after a transfer failed is what that transfer left behind."""
+    if _OF_NCCL not in root.evidence.text:
+        return root
+    return _if_before(
+        root,
+        lines,
+        lambda line: line.fault_class is FaultClass.NETWORK_IB and line.signature not in _PEER_GONE,
+    )
 
 
 def _in_the_kernel(root: Line, lines: Sequence[Line]) -> Line:
