@@ -39,6 +39,11 @@ class Aps:
     log_based_timeout_threshold_pretraining: Annotated[int, "seconds before the training loop"] = 960
     log_based_timeout_threshold_trainingloop: Annotated[int, "seconds in the training loop"] = 840
 
+    def silence_ms(self, *, in_loop: bool) -> int:
+        """How long the job may be silent, at most: within its training loop, or before it."""
+        loop, before = self.log_based_timeout_threshold_trainingloop, self.log_based_timeout_threshold_pretraining
+        return (loop if in_loop else before) * 1000
+
 
 def parse_aps(comment: str) -> Aps | None:
     """Return the job's policy, or None for a comment that does not speak of one. Raises InvalidAps."""

@@ -217,6 +217,7 @@ class Refusal(StrEnum):
     RECENT_OUTPUT = "recent_output"
     NO_ANSWER = "no_answer"
     RECORDED_ONLY = "recorded_only"
+    OUTWEIGHED = "outweighed"
 
 
 class TimerPurpose(StrEnum):

@@ -32,6 +32,14 @@ def open_advice(attempt: Attempt) -> Advice | None:
     return advice if advice is not None and advice.disposition is Disposition.PENDING else None
 
 
+def is_decided(attempt: Attempt) -> bool:
+    """Whether what becomes of the attempt is decided: by Advice that is open, or that did not end with its going on."""
+    advice = attempt.advice
+    if advice is None or open_advice(attempt) is not None:
+        return advice is not None
+    return advice.resolution is not Resolution.PROGRESS_RESUMED and advice.desired_state is not DesiredState.RELEASED
+
+
 def issue(turn: Turn, job: JobState, attempt: Attempt, verdict: Verdict, incident_id: str) -> JobState:
     """Issue the next generation of the attempt's Advice; an open one is abandoned as superseded."""
     if verdict.desired is None:
@@ -96,6 +104,21 @@ def resolve(
     turn.emit(ended)
     attempt = turn.clear_timer(replace(attempt, advice=ended), TimerPurpose.ADVICE_RENEWAL)
     return job.with_attempt(attempt)
+
+
+def withdraw(turn: Turn, job: JobState, attempt: Attempt, detail: str) -> JobState:
+    """Training moves on: what was concluded of the attempt was wrong, and counts for nothing."""
+    advice = open_advice(attempt)
+    if advice is None:
+        return job
+    job = resolve(turn, job, attempt, Disposition.ABANDONED, Resolution.PROGRESS_RESUMED, detail)
+    failures = job.failures_without_checkpoint
+    job = replace(
+        job,
+        excluded=tuple(node for node in job.excluded if node not in advice.exclude_nodes),
+        failures_without_checkpoint=max(0, failures - 1) if attempt.failure_counted else failures,
+    )
+    return job.with_attempt(replace(job.current(attempt), incident=None, failure_counted=False))
 
 
 def reconcile(turn: Turn, job: JobState, seen: JobObserved, seen_attempt: Attempt) -> JobState:

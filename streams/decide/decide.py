@@ -184,7 +184,7 @@ def _take_progress(
     if moved:
         attempt = stall.moved_on(turn, job, attempt)
     job = replace(job, now_ms=turn.now_ms, attempts=job.attempts_with(attempt))
-    return incident.progressed(turn, job, attempt, fact)
+    return incident.progressed(turn, job, attempt, fact) if moved else job
 
 
 def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:

@@ -21,14 +21,13 @@ from schemas.vocabulary import (
     FAILURE_STATES,
     AnomalyKind,
     AttemptState,
-    Disposition,
     FaultClass,
     Hold,
     LineRole,
     Mode,
+    Phase,
     Refusal,
     Remedy,
-    Resolution,
     TimerPurpose,
     Witness,
 )
@@ -36,9 +35,12 @@ from streams.decide import advice as advices
 from streams.decide import lines
 from streams.decide.attribution import attribute
 from streams.decide.retry import judge
+from streams.decide.roots import CERTAIN
 from streams.decide.state import Answer, Attempt, Incident, JobState, Line
 from streams.decide.turn import Turn
 
+RHYTHMS = 1.5
+"""A running attempt that printed a fault may still show within this many of its longest normal gaps that it goes on."""
 # Ends that a crash line can belong to; REQUEUED because Slurm requeues a lost node's job between two looks.
 CRASHED = FAILURE_STATES | {AttemptState.REQUEUED}
 
@@ -66,12 +68,10 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
     silent = line.remedy is Remedy.IGNORE or lines.is_recorded_only(line)
-    if silent or attempt.advice is not None or (attempt.final and attempt.state not in CRASHED):
+    if silent or advices.is_decided(attempt) or (attempt.final and attempt.state not in CRASHED):
         return job.with_attempt(attempt)
     incident = attempt.incident
-    if incident is not None and not incident.settled:
-        if incident.finding is not None:
-            return job.with_attempt(attempt)
+    if incident is not None and not incident.settled and incident.finding is None:
         added = replace(
             incident,
             last_line_ms=turn.now_ms,
@@ -81,7 +81,12 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
         return job.with_attempt(replace(attempt, incident=added))
     if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
         return job.with_attempt(lines.hear(attempt, line, turn.now_ms))
-    if incident is not None and attempt.final:
+    if incident is not None and not incident.settled:
+        if not lines.outweighs(line, incident.lines, turn.rules.root_line):
+            return job.with_attempt(attempt)
+        text = f"A weightier fault followed: {line.detail or line.signature}{line.told_by}."
+        job = _withhold(turn, job, attempt, Refusal.OUTWEIGHED, text)
+    elif incident is not None and attempt.final:
         return job.with_attempt(attempt)
     kind = AnomalyKind.CRASH_LOG if line.witness is Witness.OUTPUT else AnomalyKind.NODE_FAULT
     return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
@@ -93,7 +98,7 @@ def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     if advices.open_advice(attempt) is not None:
         return advices.renew(turn, job, attempt)
     if incident is None or incident.settled:
-        return _await_lines(turn, job, attempt) if attempt.advice is None else job
+        return job if advices.is_decided(attempt) else _await_lines(turn, job, attempt)
     if incident.finding is not None:
         return _settle(turn, job, attempt)
     due = turn.after(turn.policy.incident_final_quiet_s)
@@ -109,29 +114,31 @@ def attempt_ended_otherwise(turn: Turn, job: JobState, attempt: Attempt) -> JobS
 
 
 def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
-    """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn."""
+    """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn.
+
+    While the incident's lines still come in nothing is dismissed: ranks that don't know of the failure yet print on.
+    For the same reason the root of what one step dismisses is remembered until the next.
+    """
     if attempt.heard:
-        attempt = lines.outlive(attempt, fact)
+        attempt = lines.outlive(attempt, fact, turn.now_ms)
         job = job.with_attempt(attempt)
     incident = attempt.incident
-    if incident is None or incident.finding is None or attempt.final or not lines.is_after(fact, incident.lines):
+    if incident is None or incident.finding is None or attempt.final:
+        return job
+    in_order = turn.now_ms - incident.last_line_ms >= lines.IN_ORDER_MS
+    if not in_order and not lines.is_after(fact, incident.lines):
         return job
     if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
         return job
     if fact.loss is None and lines.is_without_number(incident.lines, turn.rules.root_line):
         return job  # it moves, and learns nothing
     if advices.open_advice(attempt) is not None:
-        return advices.resolve(
-            turn,
-            job,
-            attempt,
-            Disposition.ABANDONED,
-            Resolution.PROGRESS_RESUMED,
-            f"step {fact.step} was reached after the anomaly",
-        )
-    return _dismiss(
-        turn, job, attempt, Refusal.PROGRESS_RESUMED, f"Training moved on: step {fact.step} was reached afterwards."
-    )
+        return advices.withdraw(turn, job, attempt, f"step {fact.step} was reached after the anomaly")
+    text = f"Training moved on: step {fact.step} was reached afterwards."
+    job = _dismiss(turn, job, attempt, Refusal.PROGRESS_RESUMED, text)
+    if not incident.lines:
+        return job
+    return job.with_attempt(lines.hear(job.current(attempt), turn.rules.root_line(incident.lines), turn.now_ms))
 
 
 def answered(turn: Turn, job: JobState, attempt: Attempt, fact: AttributionAnswered) -> JobState:
@@ -153,7 +160,7 @@ def quiet_timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFi
     if incident is None or incident.settled:
         return job
     if incident.finding is not None:
-        return _still_running(turn, job, attempt)
+        return _still_running(turn, job, attempt, fact.due_ms)
     quiet = turn.policy.incident_final_quiet_s if attempt.final else turn.policy.incident_quiet_s
     due = min(incident.last_line_ms + _ms(quiet), incident.opened_ms + _ms(turn.policy.incident_max_s))
     if due > fact.due_ms:
@@ -174,7 +181,7 @@ def attribution_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobS
 def fallback_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A failed state that no line explained in time opens an incident by itself."""
     waiting = attempt.incident is not None and not attempt.incident.settled
-    if waiting or attempt.advice is not None or attempt.state not in CRASHED:
+    if waiting or advices.is_decided(attempt) or attempt.state not in CRASHED:
         return job
     return _open_by_state(turn, job, attempt)
 
@@ -210,7 +217,7 @@ def _open(
     detail: str,
 ) -> JobState:
     attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
-    heard = lines.heard_lately(attempt, turn.now_ms)
+    heard = lines.known_before(attempt, turn.now_ms)
     first = lines.kept(heard if line is None else (line, *heard), turn.rules.root_line)
     incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
     incident = Incident(
@@ -301,11 +308,13 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
             finding.explanation,
         )
     )
-    attempt = replace(attempt, incident=replace(incident, finding=finding))
+    incident = replace(incident, finding=finding)
+    attempt = replace(attempt, incident=incident)
     job = job.with_attempt(attempt)
     if attempt.state in CRASHED or incident.kind in (AnomalyKind.HANG, AnomalyKind.STRAGGLER):
         return _settle(turn, job, attempt)
-    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(_grace_s(turn, job))))
+    due = max(turn.after(_grace_s(turn, job)), _waits_until_ms(turn, job, attempt, incident))
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, due))
 
 
 def _grace_s(turn: Turn, job: JobState) -> float:
@@ -314,10 +323,30 @@ def _grace_s(turn: Turn, job: JobState) -> float:
     return max(turn.policy.running_grace_s, 2.5 * interval)
 
 
-def _still_running(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+def _waits_until_ms(turn: Turn, job: JobState, attempt: Attempt, incident: Incident) -> int:
+    """Until when a running attempt may be silent after a fault, by its own rhythm and by what it says that it does.
+
+    Steps that come each five minutes can't show within one that training goes on; nor can an evaluation, or a job that
+    its launcher started anew in place and that reads its checkpoint. Broken hardware gets no time to evaluate.
+    """
+    stall = attempt.stall
+    if stall is None or job.aps is None or lines.is_without_number(incident.lines, turn.rules.root_line):
+        return incident.last_line_ms
+    rhythm_ms = int(RHYTHMS * stall.gap_ms)
+    elsewhere = stall.phase in (Phase.CHECKPOINT, Phase.EVALUATION) or stall.moved_ms > incident.last_line_ms
+    if elsewhere and turn.rules.root_line(incident.lines).precedence < CERTAIN:
+        rhythm_ms = job.aps.silence_ms(in_loop=stall.in_loop)
+    return max(incident.last_line_ms, stall.moved_ms) + min(rhythm_ms, job.aps.silence_ms(in_loop=stall.in_loop))
+
+
+def _still_running(turn: Turn, job: JobState, attempt: Attempt, due_ms: int) -> JobState:
     """A fault was printed, the attempt runs on without progress: act only where progress is known to be visible."""
-    if attempt.state is not AttemptState.RUNNING:
+    incident = attempt.incident
+    if incident is None:
         return job
+    if attempt.state is not AttemptState.RUNNING:  # suspended, or about to end: what it does then decides
+        again = turn.after(_grace_s(turn, job))
+        return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, again))
     if attempt.step is None:
         return _withhold(
             turn,
@@ -327,6 +356,9 @@ def _still_running(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
             "A fault was seen and the attempt still runs; it never printed progress, so nobody can tell whether it"
             " stands still. It is left alone until the scheduler says that it ended.",
         )
+    until_ms = _waits_until_ms(turn, job, attempt, incident)
+    if until_ms > due_ms:
+        return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, until_ms))
     return _settle(turn, job, attempt)
 
 
@@ -374,8 +406,8 @@ def _dismiss(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text
         return job.with_attempt(attempt)
     attempt = turn.clear_timer(attempt, TimerPurpose.INCIDENT_QUIET)
     attempt = turn.clear_timer(attempt, TimerPurpose.ATTRIBUTION)
-    attempt = replace(attempt, incident=replace(incident, settled=True))
-    return _withhold(turn, job, attempt, refusal, text)
+    job = _withhold(turn, job, attempt, refusal, text)
+    return job.with_attempt(replace(attempt, incident=None))
 
 
 def _withhold(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text: str) -> JobState:

@@ -16,8 +16,10 @@ RootLine = Callable[[Sequence[Line]], Line]
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps", "skipped-steps"})
 KEPT_HEARD = 8
-HEARD_MS = 300_000
-"""What a node said explains a failure that follows within this time."""
+HEARD_MS = 1_200_000
+"""What a node said explains a failure that follows within this time: longer than ranks wait for each other."""
+IN_ORDER_MS = 100_000
+"""A step that is told so long after a fault came after it, whatever their clocks say: no source is later than that."""
 
 
 def of_output(fact: SignatureMatched) -> Line:
@@ -94,23 +96,32 @@ def kept(lines: tuple[Line, ...], root_line: RootLine) -> tuple[Line, ...]:
     return (root, *[*new, *again][: KEPT_LINES - 1])
 
 
+def outweighs(line: Line, others: tuple[Line, ...], root_line: RootLine) -> bool:
+    """Whether a line explains the others, and says more than that they happened."""
+    return line.role is LineRole.CAUSE and root_line((*others, line)) is line
+
+
 def hear(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
     """Keep what a node said, in case the attempt fails."""
     return replace(attempt, heard=(*attempt.heard, Heard(line, now_ms))[-KEPT_HEARD:])
 
 
-def heard_lately(attempt: Attempt, now_ms: int) -> tuple[Line, ...]:
-    """What the attempt's nodes said within the time in which it explains a failure."""
-    return tuple(one.line for one in attempt.heard if now_ms - one.heard_ms <= HEARD_MS)
+def known_before(attempt: Attempt, now_ms: int) -> tuple[Line, ...]:
+    """What is known when an incident opens: what the attempt's nodes said within the time in which it explains a
+    failure, and the lines of an incident that was not decided yet."""
+    heard = tuple(one.line for one in attempt.heard if now_ms - one.heard_ms <= HEARD_MS)
+    incident = attempt.incident
+    return heard if incident is None or incident.settled else (*heard, *incident.lines)
 
 
-def outlive(attempt: Attempt, fact: ProgressObserved) -> Attempt:
+def outlive(attempt: Attempt, fact: ProgressObserved, now_ms: int) -> Attempt:
     """Forget what nodes said before a step that was reached all the same; what makes steps slow does not end so."""
 
-    def lasts(line: Line) -> bool:
-        return line.fault_class is FaultClass.STRAGGLER or not is_after(fact, (line,))
+    def lasts(one: Heard) -> bool:
+        slow = one.line.fault_class is FaultClass.STRAGGLER
+        return slow or not (now_ms - one.heard_ms >= IN_ORDER_MS or is_after(fact, (one.line,)))
 
-    return replace(attempt, heard=tuple(one for one in attempt.heard if lasts(one.line)))
+    return replace(attempt, heard=tuple(one for one in attempt.heard if lasts(one)))
 
 
 def in_time(attempt: Attempt, lines: tuple[Line, ...]) -> tuple[Line, ...]:
@@ -122,9 +133,17 @@ def in_time(attempt: Attempt, lines: tuple[Line, ...]) -> tuple[Line, ...]:
 
 
 def is_after(fact: ProgressObserved, lines: tuple[Line, ...]) -> bool:
-    """Whether the step was printed after the lines, by the sources' own times."""
-    printed = fact.line_ms if fact.line_ms is not None else fact.read_ms
-    return all(printed > _printed_ms(line.evidence) for line in lines)
+    """Whether the step was printed after the lines, by the sources' own times: like is compared with like.
+
+    A stamp is no match for a time of reading: its clock, or its zone, may be another.
+    """
+
+    def later(evidence: Evidence) -> bool:
+        if fact.line_ms is not None and evidence.line_ms is not None:
+            return fact.line_ms > evidence.line_ms
+        return fact.read_ms > evidence.read_ms
+
+    return all(later(line.evidence) for line in lines)
 
 
 def _printed_ms(evidence: Evidence) -> int:

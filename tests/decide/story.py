@@ -171,6 +171,7 @@ class Story:
         sequence: int | None = None,
         signature: str = "gpu.xid.79",
         of: AttemptId | None = None,
+        stamped: bool = True,
     ) -> tuple[Emitted, ...]:
         """Watch matches a line of the job's output."""
         self.offset += 100
@@ -179,7 +180,7 @@ class Story:
             "/logs/train.out",
             self.offset,
             self.offset // 100,
-            self.now_ms,
+            self.now_ms if stamped else None,
             self.now_ms,
             node,
             3,
@@ -244,15 +245,17 @@ class Story:
         )
 
     def progress(
-        self, step: int, index: int = 0, *, seconds: float = 0.2, loss: float | None = 1.0
+        self, step: int, index: int = 0, *, seconds: float = 0.2, loss: float | None = 1.0, ahead_s: float = 0
     ) -> tuple[Emitted, ...]:
+        """A step is printed, with a time of its own that may be ahead."""
         self.offset += 100
         self.now_ms += 1
+        line_ms = self.now_ms + int(ahead_s * 1000)
         position = Position("file:/logs/train.out", 0, self.offset)
         event_id = derived_id(position.source, position.offset)
         return self.take(
             ProgressObserved(
-                event_id, "", attempt(index), position, "megatron", step, 100, seconds, loss, self.now_ms, self.now_ms
+                event_id, "", attempt(index), position, "megatron", step, 100, seconds, loss, line_ms, self.now_ms
             )
         )
 
