@@ -37,13 +37,19 @@ FORERUNNERS = {
     "transport-without-gpu": {FaultClass.HANG_NO_LOG, FaultClass.SCHEDULER_TIMEOUT, FaultClass.NCCL_TIMEOUT},
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
+# Failures by themselves, too.
+BEGINNINGS = FORERUNNERS | {"slurmd-silent": {FaultClass.NETWORK_IB}}
 QUIET = PATIENT | FORERUNNERS.keys()
 
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.
 _SECOND_HAND = {"nccl-told", "nccl-timeout-told", "nccl-fatal-error", "nccl-repeated"}
 # What the interface of a library repeats of it, and the lines of that library itself.
 _OF_LIBRARY = {"hccl-stuck", "hccl-timeout", "hccl-failed", "accelerator-absent"}
-_OF_INTERFACE = {"hccl-told": _OF_LIBRARY, "npu-told": _OF_LIBRARY}
+_OF_INTERFACE = {
+    "hccl-told": _OF_LIBRARY,
+    "npu-told": _OF_LIBRARY,
+    "nccl-setup-told": {"nccl-setup", "nccl-shm-full"},
+}
 # That a process ended. Before others wait for it in vain, it is why they do.
 _DEATHS = {"process-exit", "process-died", "slurm-task-exit", "said-exception"}
 # What the kernel says of a device in words that no signature knows better, and what a program says when it meets that.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.blame import host_of
 from streams.decide.cause import Cause, Scene, began_with, said, what
-from streams.decide.roots import FORERUNNERS, PATIENT, moment
+from streams.decide.roots import BEGINNINGS, FORERUNNERS, PATIENT, moment
 from streams.decide.state import Line
 
 VICTIMS = 3
@@ -23,6 +23,8 @@ FORERUN_MS = 10 * 60_000
 """A sign explains what follows it within this time; what is not done yet, as long as it takes."""
 _LASTING = {"save-unfinished", "transport-without-gpu"}
 _SLOW = {"slow-rank", "straggler-report"}
+_NOT_STARTED, _NOT_FETCHED = "container-start", "container-image"
+_OF_THE_NODE = {"container-folder", "container-tool-failed"}
 # A message whose first line says what happened, and the one below it that says to which node.
 _BELOW = {"daemon-lost": "daemon-lost-on"}
 
@@ -30,11 +32,11 @@ _BELOW = {"daemon-lost": "daemon-lost-on"}
 def announced(cause: Cause, lines: Sequence[Line]) -> Cause:
     """The cause, with its root where it began: a sign of the same node that means nothing by itself."""
     root = cause.root
-    if root.signature in FORERUNNERS or root.signature in _ALREADY_FATAL:
+    if root.signature in BEGINNINGS or root.signature in _ALREADY_FATAL:
         return cause
 
     def began(line: Line) -> bool:
-        of_kind = cause.fault_class in FORERUNNERS.get(line.signature, ())
+        of_kind = cause.fault_class in BEGINNINGS.get(line.signature, ())
         here = line.evidence.node == root.evidence.node or None in (line.evidence.node, root.evidence.node)
         in_time = moment(root)[0] - moment(line)[0] <= FORERUN_MS or line.signature in _LASTING
         return of_kind and here and moment(line) < moment(root) and in_time
@@ -115,6 +117,15 @@ def slow_rank(root: Line, _lines: Sequence[Line], scene: Scene) -> Cause | None:
         return said(root, root.fault_class, Scope.UNKNOWN, Remedy.WAIT, 0.5, what(root))
     text = f"{what(root)}, which runs on {node}"
     return said(root, root.fault_class, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, (node,))
+
+
+def not_fetched(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
+    """A container that did not start because its image did not come is no fault of the node, unless that is named."""
+    missing = next((line for line in lines if line.signature == _NOT_FETCHED), None)
+    if root.signature != _NOT_STARTED or missing is None or any(line.signature in _OF_THE_NODE for line in lines):
+        return None
+    text = f"{what(root)}; then {what(missing)}"
+    return said(root, root.fault_class, Scope.UNKNOWN, Remedy.RESTART, 0.5, text)
 
 
 def named_below(root: Line, lines: Sequence[Line], scene: Scene) -> Cause | None:

@@ -11,7 +11,7 @@ from streams.watch.patterns import compile_pattern
 # loss of nought, and no prose about an epoch.
 _LOSS_AT_EPOCH = compile_pattern(
     r"\{'loss': '?[\d.]{0,24}[1-9].{0,300}'epoch': '?(?P<epoch>\d{1,9}(?:\.\d{1,9})?)"
-    r"|(?i:\[?epoch\b[\s:=#\[]{0,4})(?P<epoch2>\d{1,9})\b.{0,120}(?i:\b(?:loss\w{0,24}|train|ppl|perplexity))[\s:=(]{1,4}[\d.]{0,24}[1-9]",
+    r"|(?i:\[?epoch\b[\s:=#\[]{0,4})(?P<epoch2>\d{1,9})\b.{0,120}(?i:(?:\b|_)(?:loss\w{0,24}|train|ppl|perplexity))[\s:=(]{1,4}[\d.]{0,24}[1-9]",
     at_start=True,
 )
 _OF_SOMETHING_ELSE = re.compile(rb"(?i)\bnan\b|error|abort|fail|resum|load|best|sav(?:ed|ing)|restor")
