@@ -27,7 +27,8 @@ from schemas.vocabulary import (
 
 STATE_VERSION = 1
 KEPT_ATTEMPTS = 4
-KEPT_LINES = 16
+KEPT_LINES = 64
+"""Lines of an incident that are kept: enough to see which one of many nodes is silent."""
 
 
 @dataclass(frozen=True)

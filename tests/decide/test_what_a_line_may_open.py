@@ -119,3 +119,27 @@ def test_a_program_s_word_that_a_rank_is_slow_explains_no_crash() -> None:
     story.line("RuntimeError", fault_class=FaultClass.USER_CODE, remedy=Remedy.RESTART, precedence=13)
     story.wait(20)
     assert [made.fault_class for made in story.events(AttributionMade)] == [FaultClass.USER_CODE]
+
+
+def test_of_many_nodes_the_one_that_is_silent_is_found() -> None:
+    nodes = tuple(f"node{number}" for number in range(1, 65))
+    story = Story()
+    story.observe(AttemptState.RUNNING, nodes=nodes)
+    story.progress(10)
+    for node in nodes:
+        if node != "node5":
+            peer = "node5" if node == "node1" else None
+            story.line(
+                f"Watchdog caught collective operation timeout on {node}",
+                node=node,
+                fault_class=FaultClass.NCCL_TIMEOUT,
+                scope=Scope.UNKNOWN,
+                remedy=Remedy.RESTART,
+                role=LineRole.CONSEQUENCE,
+                precedence=30,
+                signature="nccl-watchdog-timeout",
+                peer=peer,
+            )
+    story.observe(AttemptState.FAILED, nodes=nodes)
+    story.wait(20)
+    assert story.advised() == [(0, "RESTARTED", ("node5",))]
