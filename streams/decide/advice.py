@@ -118,7 +118,7 @@ def withdraw(turn: Turn, job: JobState, attempt: Attempt, detail: str) -> JobSta
         excluded=tuple(node for node in job.excluded if node not in advice.exclude_nodes),
         failures_without_checkpoint=max(0, failures - 1) if attempt.failure_counted else failures,
     )
-    return job.with_attempt(replace(job.current(attempt), incident=None, failure_counted=False))
+    return job.with_attempt(replace(job.current(attempt), failure_counted=False))
 
 
 def reconcile(turn: Turn, job: JobState, seen: JobObserved, seen_attempt: Attempt) -> JobState:

@@ -86,7 +86,7 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
             return job.with_attempt(attempt)
         text = f"A weightier fault followed: {line.detail or line.signature}{line.told_by}."
         job = _withhold(turn, job, attempt, Refusal.OUTWEIGHED, text)
-    elif incident is not None and attempt.final:
+    elif attempt.final and attempt.failure_counted:
         return job.with_attempt(attempt)
     kind = AnomalyKind.CRASH_LOG if line.witness is Witness.OUTPUT else AnomalyKind.NODE_FAULT
     return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
@@ -406,8 +406,8 @@ def _dismiss(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text
         return job.with_attempt(attempt)
     attempt = turn.clear_timer(attempt, TimerPurpose.INCIDENT_QUIET)
     attempt = turn.clear_timer(attempt, TimerPurpose.ATTRIBUTION)
-    job = _withhold(turn, job, attempt, refusal, text)
-    return job.with_attempt(replace(attempt, incident=None))
+    attempt = replace(attempt, incident=replace(incident, settled=True))
+    return _withhold(turn, job, attempt, refusal, text)
 
 
 def _withhold(turn: Turn, job: JobState, attempt: Attempt, refusal: Refusal, text: str) -> JobState:
