@@ -70,6 +70,7 @@ def _test_log(file: str, folders: tuple[Path, ...]) -> None:
     from recovery.commands.diagnose import Shown, readable
     from streams.diagnose.matching import general_matcher
     from streams.diagnose.reading import NothingRead, Unreadable, pieces
+    from streams.watch.masking import kept_text
     from streams.watch.packs import BadPack
     from streams.watch.surroundings import tail_of
 
@@ -79,7 +80,7 @@ def _test_log(file: str, folders: tuple[Path, ...]) -> None:
         for piece in pieces(readable([file])[0], shown.read):
             for found in matcher.scan(piece.data, tail):
                 line_no = piece.line_no + piece.data.count(b"\n", 0, found.start)
-                typer.echo(f"{line_no}: {_said(found)}\n    {found.line.decode('utf-8', 'replace').strip()[:WIDTH]}")
+                typer.echo(f"{line_no}: {_said(found)}\n    {kept_text(found.line, 0)[:WIDTH]}")
                 matched = True
             tail = tail_of(piece.data)
     except NothingRead as error:

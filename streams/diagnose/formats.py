@@ -14,6 +14,7 @@ from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.shapes import LEAST_LINES, Shapes, speaks
 from streams.diagnose.unknown_saves import saved_step
 from streams.watch.examples import load_matcher
+from streams.watch.masking import kept_text
 from streams.watch.matcher import Found, Matcher
 from streams.watch.packs import Packs, read_pack
 from streams.watch.progress import Step
@@ -109,7 +110,7 @@ class _Reading:
         self._matcher = matcher
         self._counts: Counter[str] = Counter()
         self._steps: dict[str, _Steps] = {}
-        self._examples: dict[str, str] = {}
+        self._examples: dict[str, bytes] = {}
         self._saved: list[ReadCheckpoint] = []
         self._last: int | None = None
 
@@ -126,7 +127,8 @@ class _Reading:
         framework, lines = self._counts.most_common(1)[0]
         steps = self._steps.get(framework, _Steps())
         more = steps.count - len(steps.told)
-        return Detected(framework, lines, steps.told, more, saved, self._examples[framework], None, left_out)
+        example = kept_text(self._examples[framework], 0)
+        return Detected(framework, lines, steps.told, more, saved, example, None, left_out)
 
     def _note(self, found: Found) -> None:
         if found.progress is not None:
@@ -144,7 +146,7 @@ class _Reading:
 
     def _count(self, framework: str, line: bytes) -> None:
         self._counts[framework] += 1
-        self._examples.setdefault(framework, line.decode("utf-8", "replace").strip())
+        self._examples.setdefault(framework, line)
 
 
 def _proposed(found: Detected, taken: list[Piece]) -> Detected:

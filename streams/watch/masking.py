@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from hashlib import sha256
 
+from streams.watch.secrets import MASK, hidden
+
 MOST_CHARACTERS = 1000
-MASK = "***"
 # How much of a long line stands before its match in what is kept.
 _BEFORE = 200
-
-_SECRETS = (
-    # user:password@ in a URL
-    re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s:/@]{0,128}:)[^\s/@]{1,256}(?=@)"),
-    # name=value and name: value with a telling name
-    re.compile(
-        r"(?i)(?P<keep>[A-Za-z0-9_-]{0,40}(?:password|passwd|secret|api[_-]?key|access[_-]?key|auth[_-]?token|_token|"
-        r"access[_-]?token|private[_-]?key|credentials?)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)[^\s\"',;&]{3,512}"
-    ),
-    re.compile(r"(?i)(?P<keep>\b(?:Bearer|Basic)\s{1,3})[A-Za-z0-9._~+/=-]{8,2048}"),
-    # query parameters of signed URLs
-    re.compile(r"(?i)(?P<keep>[?&](?:[A-Za-z0-9-]{0,20}(?:signature|token|sig|key|credential))=)[^&\s\"']{4,2048}"),
-    # tokens known by their form: AWS, GitHub, Hugging Face, Slack, OpenAI and NVIDIA, Google, JWT, W&B
-    re.compile(
-        r"(?P<keep>)\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}|gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255}|hf_[A-Za-z0-9]{20,255}"
-        r"|xox[abprs]-[A-Za-z0-9-]{10,255}|sk-[A-Za-z0-9_-]{20,255}|nvapi-[A-Za-z0-9_-]{20,255}|AIza[A-Za-z0-9_-]{30,60}"
-        r"|eyJ[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{10,1000}\.[A-Za-z0-9_-]{5,1000}|glpat-[A-Za-z0-9_-]{20,60})"
-    ),
-)
+# So little of a secret tells nothing, and may be a part of any word.
+_LEAST_TELLING = 4
 
 
 def masked(text: str) -> str:
     """Return the text with what looks like a secret replaced by `***`."""
-    for secret in _SECRETS:
-        text = secret.sub(lambda match: match.group("keep") + MASK, text)
-    return text
+    return hidden(text, lambda _secret: MASK)
+
+
+def masker(line: bytes, at: int) -> Callable[[str], str]:
+    """Return what masks the captures of a pattern that matches at `at` in a line.
+
+    The whole line says what is a secret: what was captured may lack its name, or be cut in the middle of it.
+    """
+    secrets: list[str] = []
+
+    def hide(secret: str) -> str:
+        secrets.append(secret)
+        return MASK
+
+    def mask(captured: str) -> str:
+        for secret in secrets:
+            captured = _without(captured, secret)
+        return masked(captured)
+
+    hidden(_around(line, at), hide)
+    return mask
 
 
 def kept_text(line: bytes, at: int) -> str:
@@ -42,9 +44,8 @@ def kept_text(line: bytes, at: int) -> str:
 
     Masking comes before cutting, with some text around, so that no half of a secret is left at the edge.
     """
-    low = 0 if len(line) <= MOST_CHARACTERS else max(0, at - _BEFORE)
-    around = line[max(0, low - 2 * MOST_CHARACTERS) : low + 4 * MOST_CHARACTERS]
-    text = masked(around.decode("utf-8", "replace"))
+    low = _low(line, at)
+    text = masked(_around(line, at))
     if low and len(text) > MOST_CHARACTERS:
         before = masked(line[max(0, low - 2 * MOST_CHARACTERS) : low].decode("utf-8", "replace"))
         text = text[min(len(before), len(text) - MOST_CHARACTERS) :]
@@ -54,3 +55,32 @@ def kept_text(line: bytes, at: int) -> str:
 def digest_of(text: str) -> str:
     """`sha256:` and the hash of a kept text."""
     return "sha256:" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _low(line: bytes, at: int) -> int:
+    """Where what is kept of a line begins."""
+    return 0 if len(line) <= MOST_CHARACTERS else max(0, at - _BEFORE)
+
+
+def _around(line: bytes, at: int) -> str:
+    """What is kept of a line, and some text around it."""
+    low = _low(line, at)
+    return line[max(0, low - 2 * MOST_CHARACTERS) : low + 4 * MOST_CHARACTERS].decode("utf-8", "replace")
+
+
+def _without(captured: str, secret: str) -> str:
+    """What was captured without the secret, and without what a cut left of it at the end or at the beginning."""
+    if len(secret) < _LEAST_TELLING:
+        return captured
+    if len(captured) >= _LEAST_TELLING and captured in secret:
+        return MASK
+    captured = captured.replace(secret, MASK)
+    head, tail = secret[:_LEAST_TELLING], secret[-_LEAST_TELLING:]
+    at = captured.find(head, max(0, len(captured) - len(secret)))
+    while at >= 0 and not secret.startswith(captured[at:]):
+        at = captured.find(head, at + 1)
+    captured = captured if at < 0 else captured[:at] + MASK
+    at = captured.rfind(tail, 0, len(secret))
+    while at >= 0 and not secret.endswith(captured[: at + _LEAST_TELLING]):
+        at = captured.rfind(tail, 0, at + _LEAST_TELLING - 1)
+    return captured if at < 0 else MASK + captured[at + _LEAST_TELLING :]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from hyperscan import ScanTerminated
 
 from schemas.vocabulary import FaultClass, Phase
 from streams.watch.candidates import Candidate, Hit, candidates, thinned
+from streams.watch.masking import masker
 from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
 from streams.watch.patterns import BadPattern, Captured, Pattern, database, together
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
@@ -38,7 +40,9 @@ class Fault:
     """A signature that a line matches, what its captures say, and where in the line the match begins."""
 
     signature: Signature
-    detail: str
+    line: bytes
+    captured: Mapping[str, str]
+    """What the pattern's groups hold, as it stands in the line: there may be secrets in it."""
     node: str | None
     """What the pattern's group `node` holds: the line names the node that failed, whoever prints it."""
     at: int
@@ -48,6 +52,14 @@ class Fault:
     """Group `rank`: the rank that the line blames."""
     sequence: int | None
     """Group `seq`: the number of a collective."""
+
+    @property
+    def detail(self) -> str:
+        """The signature's words with what was captured, secrets masked. Made when asked for: few are kept."""
+        mask = masker(self.line, self.at) if self.captured else str
+        shown = {name: mask(text) for name, text in self.captured.items()}
+        words = self.signature.detail.format_map(defaultdict(str, shown))
+        return " ".join(words.split()).rstrip(": ")
 
 
 @dataclass(frozen=True)
@@ -208,12 +220,11 @@ def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured
 
 
 def _fault_of(signature: Signature, captured: Captured, line: bytes) -> Fault:
-    names = signature.pattern.groups + (signature.context.groups if signature.context is not None else ())
     groups = captured.groups
-    detail = " ".join(signature.detail.format_map(dict.fromkeys(names, "") | groups).split())
     return Fault(
         signature=signature,
-        detail=detail.rstrip(": "),
+        line=line,
+        captured=groups,
         node=groups.get("node"),
         at=captured.start,
         peer=groups.get("peer"),

@@ -55,6 +55,7 @@ class Prometheus:
 
     def __init__(self, url: str) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/query"
+        self._shown = masked(self._url)
         self._client = httpx.Client(timeout=TIMEOUT_S)
 
     def values(self, query: str, at_ms: int) -> dict[Series, float]:
@@ -63,15 +64,15 @@ class Prometheus:
             answer = self._client.get(self._url, params={"query": query, "time": f"{at_ms / 1000:.3f}"})
             body = answer.json()
         except (httpx.HTTPError, ValueError, RecursionError) as error:
-            raise QueryFailed(f"{self._url} does not answer as Prometheus does: {error!r}") from error
+            raise QueryFailed(f"{self._shown} does not answer as Prometheus does: {error!r}") from error
         try:
             if body["status"] != "success":
-                raise QueryFailed(f"{self._url} refuses {query!r}: {body.get('errorType')}: {body.get('error')}")
+                raise QueryFailed(f"{self._shown} refuses {query!r}: {body.get('errorType')}: {body.get('error')}")
             if body["data"]["resultType"] != "vector":
                 raise QueryFailed(f"{query!r} gives a {body['data']['resultType']}, not one value a series")
             return dict(_samples(body["data"]["result"]))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise QueryFailed(f"{self._url} gives no result that Prometheus would: {error!r}") from error
+            raise QueryFailed(f"{self._shown} gives no result that Prometheus would: {error!r}") from error
 
     def close(self) -> None:
         self._client.close()
@@ -231,4 +232,4 @@ class _Labels(dict[str, str]):
 
 
 def _detail(template: str, value: float, labels: Mapping[str, str]) -> str:
-    return " ".join(template.format_map(_Labels({**labels, "value": f"{value:g}"})).split())
+    return masked(" ".join(template.format_map(_Labels({**labels, "value": f"{value:g}"})).split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from streams.watch.masking import masker
 from streams.watch.packs import Format, FormatPart
 from streams.watch.patterns import Pattern
 
@@ -61,8 +62,15 @@ class Checkpoint:
 
     framework: str
     step: int | None
-    path: str | None
+    line: bytes
+    captured_path: str | None
+    """As it stands in the line: there may be secrets in it."""
     at: int
+
+    @property
+    def path(self) -> str | None:
+        """Where it is, secrets masked."""
+        return None if self.captured_path is None else masker(self.line, self.at)(self.captured_path)
 
 
 def read_step(known: Format, line: bytes) -> Step | None:
@@ -81,7 +89,7 @@ def read_checkpoint(framework: str, part: FormatPart, line: bytes) -> Checkpoint
     if captured is None:
         return None
     step = _whole(_first(captured.groups, "step", "step2"))
-    return Checkpoint(framework, step, captured.groups.get("path"), captured.start)
+    return Checkpoint(framework, step, line, captured.groups.get("path"), captured.start)
 
 
 def _first(groups: dict[str, str], *names: str) -> str | None:

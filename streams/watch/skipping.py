@@ -51,7 +51,7 @@ def is_skipped(line: bytes) -> bool:
 
 def fault_of(line_start: int) -> Fault:
     """What a line means with which such a row is long enough. `line_start`: where in the line its words begin."""
-    return Fault(SKIPPED_STEPS, SKIPPED_STEPS.detail, None, line_start, None, None, None)
+    return Fault(SKIPPED_STEPS, b"", {}, None, line_start, None, None, None)
 
 
 def _told(line: bytes) -> int:

@@ -409,6 +409,13 @@ def test_the_command_reads_standard_input_and_refuses_what_it_can_t_read(
     assert "nowhere.log can't be read" in refused.stderr
 
 
+def test_no_secret_is_told(tmp_path: Path) -> None:
+    failed = "RuntimeError: request to https://me:hunter2@host/x failed password=hunter2"
+    found = said(tmp_path, job=lines(step(80), "Traceback (most recent call last):", failed))
+    assert "https://me:***@host/x" in found.explanation
+    assert "hunter2" not in json.dumps(diagnosis_json(found)) + "".join(diagnosis_text(found))
+
+
 def test_signatures_are_listed_explained_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "xid-off-the-bus" in CliRunner().invoke(app, ["signatures", "list"]).stdout

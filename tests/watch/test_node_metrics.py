@@ -159,6 +159,19 @@ def test_what_is_no_answer_is_said_and_asked_again(
     assert len(facts(one, prometheus, BASE)) == 1
 
 
+def test_neither_a_detail_nor_a_complaint_holds_a_secret(fake: FakePrometheus, prometheus: Prometheus) -> None:
+    fake.tell("ecc_errors", BASE, 7, Hostname="node2", gpu="https://me:hunter2@host/3")
+    one = query(asked())
+    [fact] = facts(one, prometheus, BASE)
+    assert fact.fault.detail == "7 errors on GPU https://me:***@host/3"
+    assert "hunter2" not in fact.fault.evidence.text
+    fake.broken = (503, b"away")
+    url = fake.url.replace("http://", "http://me:hunter2@")
+    with closing(Prometheus(url)) as named, pytest.raises(QueryFailed, match=r"http://me:\*\*\*@") as failed:
+        one.look(named, BASE + PERIOD_MS)
+    assert "hunter2" not in str(failed.value)
+
+
 def test_the_thread_gives_looks_and_outlives_a_prometheus_that_is_away(fake: FakePrometheus) -> None:
     fake.broken = (503, b"away")
     metrics = NodeMetrics(Prometheus(fake.url), [Query(asked(), "local", 50, None)], 0.05)
