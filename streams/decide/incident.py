@@ -55,11 +55,14 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
     It counts like a line of the output where an incident collects or the attempt has failed. On an attempt that runs
     it opens an incident only where the node is broken for sure and was so in the attempt's own time; anything less is
-    kept for a while, in case the attempt fails. A job that recovery leaves alone is left alone here, too.
+    kept for a while, in case the attempt fails, and so is what the node says on and on after an incident about it.
+    A job that recovery leaves alone is left alone here, too.
     """
     if job.mode is Mode.DISABLED:
         return job
     line = lines.of_node(fact)
+    if not (attempt.final or advices.is_decided(attempt)) and turn.rules.is_told_again(attempt, line, turn.now_ms):
+        return job.with_attempt(lines.hear_again(attempt, line, turn.now_ms))
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
         return _take_line(turn, job, attempt, line)
@@ -123,7 +126,8 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
         attempt = lines.outlive(attempt, fact, turn.now_ms)
         job = job.with_attempt(attempt)
     incident = attempt.incident
-    if incident is None or incident.finding is None or attempt.final:
+    over = incident is None or (incident.settled and advices.open_advice(attempt) is None)
+    if incident is None or over or incident.finding is None or attempt.final:
         return job
     in_order = turn.now_ms - incident.last_line_ms >= lines.IN_ORDER_MS
     if not in_order and not lines.is_after(fact, incident.lines):

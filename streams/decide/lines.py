@@ -101,6 +101,22 @@ def outweighs(line: Line, others: tuple[Line, ...], root_line: RootLine) -> bool
     return line.role is LineRole.CAUSE and root_line((*others, line)) is line
 
 
+def is_told_again(attempt: Attempt, line: Line, now_ms: int) -> bool:
+    """Whether a node that fails for hours says again what an incident was about that is over: training moved on."""
+    incident = attempt.incident
+    if incident is None or not incident.settled or now_ms - incident.last_line_ms > HEARD_MS:
+        return False
+    said = (line.signature, line.evidence.node, line.witness)
+    return said in [(one.signature, one.evidence.node, one.witness) for one in incident.lines]
+
+
+def hear_again(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
+    """Keep it as what explains a failure that follows, and remember how long the node has been saying so."""
+    incident = attempt.incident
+    assert incident is not None
+    return hear(replace(attempt, incident=replace(incident, last_line_ms=now_ms)), line, now_ms)
+
+
 def hear(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
     """Keep what a node said, in case the attempt fails."""
     return replace(attempt, heard=(*attempt.heard, Heard(line, now_ms))[-KEPT_HEARD:])

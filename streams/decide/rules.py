@@ -15,7 +15,7 @@ from streams.decide.blame import Places
 from streams.decide.cause import Cause, Scene
 from streams.decide.logic1 import blame as blame1
 from streams.decide.logic1 import weighing as weighing1
-from streams.decide.state import Line
+from streams.decide.state import Attempt, Line
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Rules:
     """Which nodes those are."""
     is_worth_hearing: Callable[[Line], bool]
     """Whether what a node says may explain a failure that follows."""
+    is_told_again: Callable[[Attempt, Line, int], bool]
+    """Whether a node only repeats, at this time, what an incident of the attempt has dealt with."""
 
 
 _RULES = {
@@ -41,8 +43,16 @@ _RULES = {
         blame1.means_by_number,
         blame1.places_of,
         lambda line: line.remedy not in lines.SILENT,
+        lambda _attempt, _line, _now_ms: False,
     ),
-    2: Rules(roots.root_line, weighing.weigh, blame.means_by_number, blame.places_of, lines.is_worth_hearing),
+    2: Rules(
+        roots.root_line,
+        weighing.weigh,
+        blame.means_by_number,
+        blame.places_of,
+        lines.is_worth_hearing,
+        lines.is_told_again,
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Keeps few facts of many lines: progress at the job's interval, repeated faults in a burst.
+"""Keeps few facts of many lines: progress at the job's interval, the first ones of a repeated fault.
 
 What it remembers is lost with the process: after a restart it may let through what it would have held back, never the
 other way round, and facts that are written twice have the same ids.
@@ -13,20 +13,46 @@ from dataclasses import dataclass, field
 from schemas.identity import AttemptId
 
 MOST_OF_ORIGIN = 8
-"""Facts of one signature from one node and rank in a burst."""
+"""Facts of one signature from one node and rank at once."""
 MOST_OF_SIGNATURE = 64
-"""Facts of one signature of an attempt in a burst, from whatever node and rank."""
-BURST_MS = 60_000
-"""A burst is over after this long without a line of the signature."""
+"""Facts of one signature of an attempt at once, from whatever node and rank."""
+RENEWED_MS = 240_000
+"""In this long as many facts again are kept, evenly spread: a fault that lasts is told every half minute, so that an
+attempt that begins meanwhile hears of it."""
 MOST_BURSTS = 20_000
 """Bursts that are remembered: node logs name any number of hosts, and nobody says which of them are over."""
 
 
 @dataclass
+class _Allowance:
+    """Some facts at once, then as many again in each RENEWED_MS. A line that is not kept costs nothing."""
+
+    each_ms: int
+    """How long it takes until one more is allowed."""
+    whole_ms: int
+    """When all of them are allowed again."""
+
+    def has(self, at_ms: int) -> bool:
+        """Whether one more is allowed."""
+        return self._is_long_before(at_ms) or self.whole_ms - at_ms <= RENEWED_MS - self.each_ms
+
+    def take(self, at_ms: int) -> None:
+        start_ms = at_ms if self._is_long_before(at_ms) else max(self.whole_ms, at_ms)
+        self.whole_ms = start_ms + self.each_ms
+
+    def _is_long_before(self, at_ms: int) -> bool:
+        """Whether the time is that of another log, which begins far earlier: it is counted anew."""
+        return self.whole_ms - at_ms > 2 * RENEWED_MS
+
+
+def _allowed(most: int, at_ms: int) -> _Allowance:
+    return _Allowance(RENEWED_MS // most, at_ms)
+
+
+@dataclass
 class _Burst:
-    last_ms: int
-    total: int = 0
-    of_origin: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
+    all: _Allowance
+    of_origin: dict[tuple[str | None, int | None], _Allowance] = field(default_factory=dict)
 
 
 class Throttle:
@@ -45,22 +71,22 @@ class Throttle:
         return True
 
     def keeps_fault(self, of: Hashable, signature: str, node: str | None, rank: int | None, at_ms: int) -> bool:
-        """Whether this line of a signature is kept: the first ones of each origin, and not more than a burst.
+        """Whether this line of a signature is kept: the first ones of each origin, then one now and again.
 
         `of` is whose lines these are: an attempt's, or a node's.
         """
         burst = self._bursts.get((of, signature))
-        if burst is None or abs(at_ms - burst.last_ms) > BURST_MS:
-            burst = self._bursts[of, signature] = _Burst(at_ms)
-        burst.last_ms = at_ms
+        if burst is None:
+            burst = self._bursts[of, signature] = _Burst(_allowed(MOST_OF_SIGNATURE, at_ms))
         self._bursts.move_to_end((of, signature))
         if len(self._bursts) > MOST_BURSTS:
             self._bursts.popitem(last=False)
-        seen = burst.of_origin.get((node, rank), 0)
-        if seen >= MOST_OF_ORIGIN or burst.total >= MOST_OF_SIGNATURE:
+        origin = burst.of_origin.get((node, rank)) or _allowed(MOST_OF_ORIGIN, at_ms)
+        if not (origin.has(at_ms) and burst.all.has(at_ms)):
             return False
-        burst.of_origin[node, rank] = seen + 1
-        burst.total += 1
+        burst.of_origin[node, rank] = origin
+        origin.take(at_ms)
+        burst.all.take(at_ms)
         return True
 
     def forget(self, kept: set[AttemptId]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade
+from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, OutputAsked
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
 from schemas.vocabulary import (
@@ -16,6 +16,7 @@ from schemas.vocabulary import (
     Scope,
     Witness,
 )
+from streams.decide.lines import HEARD_MS
 from streams.decide.nodes import AFTER_END_MS
 from tests.decide.story import Story
 
@@ -79,6 +80,50 @@ def test_an_attempt_that_moves_on_is_left_alone() -> None:
     story.wait(200)
     assert story.advised() == []
     assert [one.reason for one in story.events(AdviceWithheld)] == [Refusal.PROGRESS_RESUMED]
+
+
+def outlived_for_minutes() -> Story:
+    """A node says every half minute that it failed, and training goes on."""
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    for half_minute in range(20):
+        story.progress(half_minute)
+        story.node_fault()
+        story.wait(30)
+    return story
+
+
+def test_what_a_node_says_on_and_on_while_training_goes_on_is_one_incident() -> None:
+    story = outlived_for_minutes()
+    assert [one.reason for one in story.events(AdviceWithheld)] == [Refusal.PROGRESS_RESUMED]
+    assert len(story.events(AnomalyDetected)) == 1
+
+
+def test_what_a_node_says_on_and_on_explains_the_failure_that_comes_in_the_end() -> None:
+    story = outlived_for_minutes()
+    story.observe(AttemptState.FAILED)
+    story.wait(200)
+    assert story.events(AttributionMade)[-1].nodes == ("node2",)
+    assert story.advised() == [(0, "RESTARTED", ("node2",))]
+
+
+def test_what_a_node_says_on_and_on_explains_why_training_stands_still_in_the_end() -> None:
+    story = outlived_for_minutes()
+    for _ in range(60):
+        if story.events(OutputAsked):
+            break
+        story.node_fault()
+        story.wait(30)
+    story.output_checked(1_000)
+    assert story.events(AttributionMade)[-1].nodes == ("node2",)
+
+
+def test_a_fault_that_comes_again_long_after_it_was_outlived_is_an_incident_of_its_own() -> None:
+    story = outlived_for_minutes()
+    story.progress(100)
+    story.wait(HEARD_MS / 1000 + 1)
+    story.node_fault()
+    assert len(story.events(AnomalyDetected)) == 2
 
 
 def test_an_attempt_that_stands_still_after_it_is_restarted_elsewhere() -> None:

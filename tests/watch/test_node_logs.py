@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from schemas.bookkeeping import SourceRead
-from schemas.nodes import NodeFaultSeen
+from schemas.nodes import NodeAllocated, NodeFaultSeen
 from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
+from streams.decide.nodes import decide_node
 from streams.watch.node_lines import OLDEST_MS, NodeLines, Where, host_of, node_name
 from streams.watch.node_logs import DISCOVER_MS, NodeLogs, node_in
-from tests.watch.parts import T0, matcher
+from streams.watch.throttle import MOST_OF_ORIGIN, RENEWED_MS, Throttle
+from tests.watch.parts import T0, attempt, matcher
 
 XID = "Aug  1 10:00:05 node2 kernel: [81.2] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
 OOM = "Aug  1 10:00:06 node2 kernel: Out of memory: Killed process 8156 (python3) total-vm:123kB\n"
@@ -160,6 +162,45 @@ def test_a_flood_of_one_nodes_lines_is_kept_small_and_hides_no_other_node() -> N
     assert names(list(own.faults(other, b"", Where("file:x", 0, 9**9, 0, XID_MS, None)))) == [
         ("node3", "xid-off-the-bus")
     ]
+
+
+def seen_for_hours(*, every_s: int) -> list[NodeFaultSeen]:
+    """What is told of a node that says for two hours that its GPU is gone."""
+    own, told = lines(), []
+    for number in range(7_200 // every_s):
+        at = datetime.fromtimestamp(XID_MS // 1000 + number * every_s, UTC)
+        line = XID.replace("10:00:05", f"{at:%H:%M:%S}").encode()
+        where = Where("file:x", 0, number, number, int(at.timestamp() * 1000), "node2")
+        told += own.faults(line, b"", where)
+    return told
+
+
+@pytest.mark.parametrize("every_s", [1, 30])
+def test_a_fault_that_lasts_is_told_to_each_job_that_comes_while_it_does(every_s: int) -> None:
+    told = seen_for_hours(every_s=every_s)
+    came_s = 3_000
+    came = NodeAllocated("", "", attempt(0), "node2", XID_MS + came_s * 1000, XID_MS + came_s * 1000)
+    state, found = None, []
+    for fact in sorted([came, *told], key=lambda one: one.start_ms if one is came else one.fault.at_ms):
+        state, events = decide_node(state, fact, fact.start_ms if isinstance(fact, NodeAllocated) else fact.fault.at_ms)
+        found += events
+    assert found
+    assert found[0].decided_ms <= came.start_ms + RENEWED_MS // MOST_OF_ORIGIN
+
+
+@pytest.mark.parametrize("every_s", [1, 30, 100])
+def test_a_fault_that_lasts_is_told_by_few_facts(every_s: int) -> None:
+    times = [fact.fault.at_ms for fact in seen_for_hours(every_s=every_s)]
+    for start_ms in range(XID_MS, XID_MS + 7_200_000, 60_000):
+        window = [at for at in times if start_ms <= at < start_ms + RENEWED_MS]
+        assert len(window) <= (2 if start_ms == XID_MS else 1) * MOST_OF_ORIGIN + 1
+
+
+def test_a_clock_that_steps_back_a_little_lets_no_flood_through() -> None:
+    throttle = Throttle()
+    kept = [throttle.keeps_fault("node2", "xid", None, None, XID_MS - number) for number in range(1_000)]
+    assert 0 < kept.count(True) <= MOST_OF_ORIGIN
+    assert throttle.keeps_fault("node2", "xid", None, None, XID_MS - 3_600_000), "another log is counted by itself"
 
 
 def test_secrets_are_masked_and_a_fault_without_a_host_is_counted() -> None:
