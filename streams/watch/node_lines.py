@@ -2,6 +2,9 @@
 
 The same packs as for job output are used, and of them only what a node can witness: a traceback in a system log is
 some daemon's, and a node never says that a program must not be run again.
+
+A fault is joined with jobs by node and time. A line that carries no time (the kernel's `[   81.2]` counts from a start
+that nobody knows) happened when it was seen to appear; what was there at the first look at its log is of any age.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
+import structlog
+
+from recovery.metrics import counter
 from schemas.facts import Evidence, NodeFault
 from schemas.identity import Position, derived_id
 from schemas.nodes import NodeFaultSeen
@@ -21,6 +27,12 @@ from streams.watch.packs import Signature
 from streams.watch.stamps import stamp_ms
 from streams.watch.throttle import Throttle
 
+log = structlog.get_logger(__name__)
+
+UNTIMED = counter(
+    "watch_node_faults_untimed",
+    "Faults in node logs without a time of their own, of which nobody saw when they were written.",
+)
 OLDEST_MS = 3_600_000
 """A line that was this old when it was read concerns nobody any more: the node decider forgets as fast."""
 
@@ -60,6 +72,8 @@ class Where:
     read_ms: int
     node: str | None
     """The node whose log it is; None where each line names its host."""
+    after_ms: int | None = None
+    """The piece was not there yet at this time; None where nobody knows since when it is."""
     path: str = ""
     index: int = 0
     """Tells apart lines at one offset."""
@@ -73,7 +87,7 @@ class Where:
 
 
 class NodeLines:
-    """Turns text into facts. Remembers only what keeps a burst of lines small."""
+    """Turns text into facts. Remembers only what keeps a burst of lines small, and of whom it has complained."""
 
     def __init__(self, matcher: Matcher, cluster: str, zone: tzinfo | None) -> None:
         self._matcher = matcher
@@ -82,6 +96,7 @@ class NodeLines:
         self._throttle = Throttle()
         self.unplaced = 0
         """Faults of which nobody could say on which node they were."""
+        self._said: set[str] = set()
 
     def faults(self, text: bytes, before: bytes, where: Where) -> Iterator[NodeFaultSeen]:
         """Give the faults in whole lines; `before` are the last lines before them."""
@@ -106,9 +121,9 @@ class NodeLines:
 
     def _fact(self, found: Found, fault: Fault, node: str, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
         """The fact; None for a line that is too old, too many, or about another node."""
-        at_ms = where.read_ms if line_ms is None else line_ms
-        if where.read_ms - at_ms > OLDEST_MS or (fault.node is not None and node_name(fault.node) != node):
+        if (fault.node is not None and node_name(fault.node) != node) or not self._is_recent(line_ms, where):
             return None
+        at_ms = where.read_ms if line_ms is None else line_ms
         signature = fault.signature
         if not self._throttle.keeps_fault((self._cluster, node), signature.id, None, None, at_ms):
             return None
@@ -142,6 +157,26 @@ class NodeLines:
                 evidence=evidence,
             ),
         )
+
+    def _is_recent(self, line_ms: int | None, where: Where) -> bool:
+        """Whether the line is known to be young enough to concern somebody."""
+        since_ms = where.after_ms if line_ms is None else line_ms
+        if since_ms is not None and where.read_ms - since_ms <= OLDEST_MS:
+            return True
+        if line_ms is None:
+            UNTIMED.inc()
+            self._say(where.source)
+        return False
+
+    def _say(self, source: str) -> None:
+        """Say once of a source that a fault in it was lost for want of a time."""
+        if source not in self._said:
+            self._said.add(source)
+            log.warning(
+                "a fault in a node log has no time, and was there before it was watched: it may be of any age",
+                source=source,
+                next="not told to any job; faults that are written from now on are",
+            )
 
 
 def host_of(line: bytes) -> str | None:

@@ -118,6 +118,8 @@ class _NodeLog:
             place = Place(position.identity, position.epoch, position.offset, position.line_no)
         self._follower = FileFollower(path, place)
         self._told = self._done = place or Place()
+        self._whole_ms = None if position is None else position.line_ms
+        """What stands behind `_done` was written after this time: nothing was there then."""
         self._tail = b""
 
     @property
@@ -136,14 +138,20 @@ class _NodeLog:
         source = self._source
         for count, block in enumerate(self._follower.look(now_ms), start=1):
             start = block.start
-            before = self._tail if start.epoch == self._done.epoch else b""
-            where = Where(source, start.epoch, start.offset, start.line_no, block.read_ms, self._node, path=self.path)
-            yield from lines.faults(block.data, before, where)
+            goes_on = start.epoch == self._done.epoch
+            after_ms = block.after_ms if block.after_ms is not None or not goes_on else self._whole_ms
+            where = Where(
+                source, start.epoch, start.offset, start.line_no, block.read_ms, self._node, after_ms, self.path
+            )
+            yield from lines.faults(block.data, self._tail if goes_on else b"", where)
             self._tail, self._done = tail_of(block.data), block.end
             if count >= BLOCKS_A_TURN:
                 return
+        if self._follower.state is FileState.FOLLOWED:
+            self._whole_ms = now_ms
 
     def position(self, now_ms: int) -> SourceRead:
+        """How far the log was read; its `line_ms` is when nothing more was there, for lines that carry no time."""
         source, place = self._source, self._done
         self._told = place
         return SourceRead(
@@ -154,7 +162,7 @@ class _NodeLog:
             epoch=place.epoch,
             offset=place.offset,
             line_no=place.line_no,
-            line_ms=None,
+            line_ms=self._whole_ms,
             read_ms=now_ms,
         )
 

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import structlog
 
+from recovery.metrics import REGISTRY
 from schemas.bookkeeping import SourceRead
 from schemas.nodes import NodeAllocated, NodeFaultSeen
 from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
@@ -120,7 +122,7 @@ def test_in_a_file_of_many_nodes_each_line_names_its_own(tmp_path: Path) -> None
 
 
 def test_machines_with_a_log_of_the_same_name_keep_their_own_places_and_lines(tmp_path: Path) -> None:
-    named = "[81.2] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
+    named = "2026-08-01T10:00:05Z NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
     sites = [Site(tmp_path / name, "kern.log", host=f"{name}.cluster.lan") for name in ("node2", "node3")]
     facts = []
     for site in sites:
@@ -162,6 +164,58 @@ def test_a_flood_of_one_nodes_lines_is_kept_small_and_hides_no_other_node() -> N
     assert names(list(own.faults(other, b"", Where("file:x", 0, 9**9, 0, XID_MS, None)))) == [
         ("node3", "xid-off-the-bus")
     ]
+
+
+UPTIME = "[   81.234567] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
+
+
+def untimed() -> float:
+    return REGISTRY.get_sample_value("recovery_watch_node_faults_untimed_total") or 0.0
+
+
+def test_a_line_without_a_time_is_of_now_only_if_it_was_seen_to_appear(tmp_path: Path) -> None:
+    site, before = Site(tmp_path), untimed()
+    site.append("node2/kern.log", UPTIME, "[99999.2] usb ok\n", UPTIME)
+    with structlog.testing.capture_logs() as said:
+        assert site.turn() == [], "nobody knows how old they are"
+    assert untimed() == before + 2
+    assert [one["source"] for one in said if one["log_level"] == "warning"] == [f"file:{tmp_path}/node2/kern.log"]
+    site.append("node2/kern.log", UPTIME)
+    [fact] = site.turn()
+    assert (fact.fault.at_ms, fact.fault.evidence.line_ms) == (site.now_ms, None)
+
+
+def test_a_line_without_a_time_that_came_while_watch_was_away_is_younger_than_its_last_look(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", QUIET)
+    site.turn()
+    site.restart()
+    site.append("node2/kern.log", UPTIME)
+    assert len(site.turn(60_000)) == 1
+    site.restart()
+    site.append("node2/kern.log", UPTIME)
+    before = untimed()
+    assert site.turn(OLDEST_MS + 1_000) == [], "it may have been written an hour ago"
+    assert untimed() == before + 1
+
+
+def test_a_backlog_that_a_restart_breaks_off_stays_one(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", QUIET * 40_000, UPTIME)
+    assert site.turn() == []
+    site.restart()
+    assert site.turn() == [], "what was not read yet was there before"
+    site.append("node2/kern.log", UPTIME)
+    assert len(site.turn()) == 1
+
+
+def test_the_first_lines_of_a_log_that_was_rotated_were_seen_to_appear(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2/kern.log", QUIET)
+    site.turn()
+    (tmp_path / "node2/kern.log").rename(tmp_path / "node2/kern.log.1")
+    site.append("node2/kern.log", UPTIME)
+    assert len(site.turn()) == 1
 
 
 def seen_for_hours(*, every_s: int) -> list[NodeFaultSeen]:
