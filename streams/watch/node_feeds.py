@@ -98,6 +98,7 @@ def _where(said: Said) -> Where:
         line_no=0,
         read_ms=line.read_ms,
         node=None if record.labels.node is None else node_name(record.labels.node),
+        after_ms=record.at_ms,
         path=line.path,
         index=line.index,
         identity=line.identity,

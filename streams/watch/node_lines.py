@@ -33,6 +33,7 @@ UNTIMED = counter(
     "watch_node_faults_untimed",
     "Faults in node logs without a time of their own, of which nobody saw when they were written.",
 )
+OLD = counter("watch_node_faults_old", "Faults in node logs that their time makes too old to concern anybody.")
 OLDEST_MS = 3_600_000
 """A line that was this old when it was read concerns nobody any more: the node decider forgets as fast."""
 
@@ -89,14 +90,15 @@ class Where:
 class NodeLines:
     """Turns text into facts. Remembers only what keeps a burst of lines small, and of whom it has complained."""
 
-    def __init__(self, matcher: Matcher, cluster: str, zone: tzinfo | None) -> None:
+    def __init__(self, matcher: Matcher, cluster: str, zone: tzinfo | None, skew_ms: int) -> None:
         self._matcher = matcher
         self._cluster = cluster
         self._zone = zone
+        self._skew_ms = skew_ms
         self._throttle = Throttle()
         self.unplaced = 0
         """Faults of which nobody could say on which node they were."""
-        self._said: set[str] = set()
+        self._said: set[tuple[str, str]] = set()
 
     def faults(self, text: bytes, before: bytes, where: Where) -> Iterator[NodeFaultSeen]:
         """Give the faults in whole lines; `before` are the last lines before them."""
@@ -121,7 +123,12 @@ class NodeLines:
 
     def _fact(self, found: Found, fault: Fault, node: str, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
         """The fact; None for a line that is too old, too many, or about another node."""
-        if (fault.node is not None and node_name(fault.node) != node) or not self._is_recent(line_ms, where):
+        if fault.node is not None and node_name(fault.node) != node:
+            return None
+        if line_ms is not None and line_ms > where.read_ms + self._skew_ms:
+            self._say(where, "is of a time to come, which is not believed", line_ms)
+            line_ms = None
+        if not self._is_recent(line_ms, where):
             return None
         at_ms = where.read_ms if line_ms is None else line_ms
         signature = fault.signature
@@ -165,18 +172,23 @@ class NodeLines:
             return True
         if line_ms is None:
             UNTIMED.inc()
-            self._say(where.source)
+            self._say(where, "has no time, and was there before anybody looked: no job is told")
+            return False
+        OLD.inc()
+        if where.after_ms is not None and where.read_ms - where.after_ms <= OLDEST_MS:
+            self._say(where, "came just now, and by its time it is too old: no job is told", line_ms)
         return False
 
-    def _say(self, source: str) -> None:
-        """Say once of a source that a fault in it was lost for want of a time."""
-        if source not in self._said:
-            self._said.add(source)
-            log.warning(
-                "a fault in a node log has no time, and was there before it was watched: it may be of any age",
-                source=source,
-                next="not told to any job; faults that are written from now on are",
-            )
+    def _say(self, where: Where, problem: str, line_ms: int | None = None) -> None:
+        """Say once of a source what its lines suffer from, and of their times what is to be looked at."""
+        if (where.source, problem) in self._said:
+            return
+        self._said.add((where.source, problem))
+        told: dict[str, object] = {"source": where.source, "path": where.path}
+        if line_ms is not None:
+            told["seconds_old"] = (where.read_ms - line_ms) // 1000
+            told["next"] = "see whether watch.time_zone is the zone of this log, and whether the node's clock is right"
+        log.warning(f"a fault in a node log {problem}", **told)
 
 
 def host_of(line: bytes) -> str | None:

@@ -69,4 +69,4 @@ class NodeWatch:
 
 
 def _lines(cluster: str, reading: Reading) -> NodeLines:
-    return NodeLines(reading.matcher, cluster, reading.zone)
+    return NodeLines(reading.matcher, cluster, reading.zone, reading.skew_ms)

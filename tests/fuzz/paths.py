@@ -47,7 +47,7 @@ class Paths:
         self._folder = folder
         self._codec = Codec(FixedIds())
         self._reading = Reading(matcher(), Throttle(), UTC, 2_000, 60_000)
-        self._node_lines = NodeLines(matcher(), "local", UTC)
+        self._node_lines = NodeLines(matcher(), "local", UTC, 2_000)
         self._records = _Records()
         general_matcher(), known_formats()  # compiled before anything is measured
         self._store = StoreReader(self._records, "local", self._reading)

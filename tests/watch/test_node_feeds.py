@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 
 from recovery.settings import Settings, SettingsError
 from schemas.nodes import NodeFaultSeen
@@ -19,7 +20,7 @@ NOW = T0 + 2_000
 
 
 def feed(given: Given) -> NodeFeed:
-    return NodeFeed(given, NodeLines(matcher(), "local", reading().zone), reading())
+    return NodeFeed(given, NodeLines(matcher(), "local", reading().zone, 2_000), reading())
 
 
 def names(facts: list[NodeFaultSeen]) -> list[tuple[str, str]]:
@@ -40,6 +41,16 @@ def test_a_line_is_of_the_host_that_its_label_names_else_of_the_one_that_it_name
     assert (fault.witness, fault.cluster, fault.evidence.file) == (Witness.NODE_LOG, "local", "kern.log")
     assert fault.at_ms == T0 + 1_000, "the record's own time"
     assert (position.source, position.offset) == ("kafka:raw/0", 0)
+
+
+def test_a_record_whose_line_is_hours_older_than_itself_is_said() -> None:
+    given = Given()
+    given.add((f"Aug  1 08:00:01 node3 kernel: {XID}", Labels()))
+    with structlog.testing.capture_logs() as said:
+        assert list(feed(given).turn(NOW)) == []
+    [warning] = [one for one in said if one["log_level"] == "warning"]
+    assert (warning["source"], warning["seconds_old"] // 3600) == ("kafka:raw/0", 2)
+    assert "watch.time_zone" in warning["next"]
 
 
 def test_a_record_read_again_is_the_same_fact_and_places_are_told_once() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import structlog
 
 from recovery.metrics import REGISTRY
 from schemas.bookkeeping import SourceRead
-from schemas.nodes import NodeAllocated, NodeFaultSeen
+from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold
 from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
 from streams.decide.nodes import decide_node
 from streams.watch.node_lines import OLDEST_MS, NodeLines, Where, host_of, node_name
@@ -26,8 +27,8 @@ QUIET = "Aug  1 10:00:01 node2 kernel: usb 1-1: new high-speed USB device\n"
 XID_MS = int(datetime(2026, 8, 1, 10, 0, 5, tzinfo=UTC).timestamp() * 1000)
 
 
-def lines() -> NodeLines:
-    return NodeLines(matcher(), "local", UTC)
+def lines(zone: tzinfo = UTC) -> NodeLines:
+    return NodeLines(matcher(), "local", zone, 2_000)
 
 
 class Site:
@@ -169,20 +170,45 @@ def test_a_flood_of_one_nodes_lines_is_kept_small_and_hides_no_other_node() -> N
 UPTIME = "[   81.234567] NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has fallen off the bus.\n"
 
 
-def untimed() -> float:
-    return REGISTRY.get_sample_value("recovery_watch_node_faults_untimed_total") or 0.0
+def counted(why: str) -> float:
+    return REGISTRY.get_sample_value(f"recovery_watch_node_faults_{why}_total") or 0.0
 
 
 def test_a_line_without_a_time_is_of_now_only_if_it_was_seen_to_appear(tmp_path: Path) -> None:
-    site, before = Site(tmp_path), untimed()
+    site, before = Site(tmp_path), counted("untimed")
     site.append("node2/kern.log", UPTIME, "[99999.2] usb ok\n", UPTIME)
     with structlog.testing.capture_logs() as said:
         assert site.turn() == [], "nobody knows how old they are"
-    assert untimed() == before + 2
+    assert counted("untimed") == before + 2
     assert [one["source"] for one in said if one["log_level"] == "warning"] == [f"file:{tmp_path}/node2/kern.log"]
     site.append("node2/kern.log", UPTIME)
     [fact] = site.turn()
     assert (fact.fault.at_ms, fact.fault.evidence.line_ms) == (site.now_ms, None)
+
+
+def test_a_zone_that_makes_new_lines_hours_old_is_said_once_a_source() -> None:
+    own, before = lines(timezone(timedelta(hours=2))), counted("old")
+    where = Where("file:x", 0, 0, 0, XID_MS + 1_000, "node2", after_ms=XID_MS)
+    with structlog.testing.capture_logs() as said:
+        assert list(own.faults(XID.encode() * 2, b"", where)) == []
+        assert list(own.faults(XID.encode(), b"", replace(where, source="file:y", after_ms=None))) == []
+    assert counted("old") == before + 3
+    [warning] = said
+    assert (warning["source"], warning["seconds_old"]) == ("file:x", 7_201)
+    assert "watch.time_zone" in warning["next"]
+
+
+def test_a_stamp_of_a_time_to_come_is_none() -> None:
+    own = lines(timezone(timedelta(hours=-2)))
+    where = Where("file:x", 0, 0, 0, XID_MS + 1_000, "node2", after_ms=XID_MS)
+    with structlog.testing.capture_logs() as said:
+        [fact] = own.faults(XID.encode(), b"", where)
+        assert list(own.faults(XID.encode(), b"", replace(where, after_ms=None))) == []
+    assert (fact.fault.at_ms, fact.fault.evidence.line_ms) == (where.read_ms, None)
+    assert [one["seconds_old"] for one in said if "seconds_old" in one] == [-7_199]
+    ahead = replace(where, read_ms=XID_MS - 1_500)
+    [fact] = lines().faults(XID.encode(), b"", ahead)
+    assert fact.fault.at_ms == XID_MS, "clocks differ a little"
 
 
 def test_a_line_without_a_time_that_came_while_watch_was_away_is_younger_than_its_last_look(tmp_path: Path) -> None:
@@ -194,9 +220,9 @@ def test_a_line_without_a_time_that_came_while_watch_was_away_is_younger_than_it
     assert len(site.turn(60_000)) == 1
     site.restart()
     site.append("node2/kern.log", UPTIME)
-    before = untimed()
+    before = counted("untimed")
     assert site.turn(OLDEST_MS + 1_000) == [], "it may have been written an hour ago"
-    assert untimed() == before + 1
+    assert counted("untimed") == before + 1
 
 
 def test_a_backlog_that_a_restart_breaks_off_stays_one(tmp_path: Path) -> None:
@@ -220,7 +246,8 @@ def test_the_first_lines_of_a_log_that_was_rotated_were_seen_to_appear(tmp_path:
 
 def seen_for_hours(*, every_s: int) -> list[NodeFaultSeen]:
     """What is told of a node that says for two hours that its GPU is gone."""
-    own, told = lines(), []
+    own = lines()
+    told: list[NodeFaultSeen] = []
     for number in range(7_200 // every_s):
         at = datetime.fromtimestamp(XID_MS // 1000 + number * every_s, UTC)
         line = XID.replace("10:00:05", f"{at:%H:%M:%S}").encode()
@@ -231,15 +258,15 @@ def seen_for_hours(*, every_s: int) -> list[NodeFaultSeen]:
 
 @pytest.mark.parametrize("every_s", [1, 30])
 def test_a_fault_that_lasts_is_told_to_each_job_that_comes_while_it_does(every_s: int) -> None:
-    told = seen_for_hours(every_s=every_s)
-    came_s = 3_000
-    came = NodeAllocated("", "", attempt(0), "node2", XID_MS + came_s * 1000, XID_MS + came_s * 1000)
+    came_ms = XID_MS + 3_000_000
+    came = NodeAllocated("", "", attempt(0), "node2", came_ms, came_ms)
+    facts: list[tuple[int, NodeFact]] = [(one.fault.at_ms, one) for one in seen_for_hours(every_s=every_s)]
     state, found = None, []
-    for fact in sorted([came, *told], key=lambda one: one.start_ms if one is came else one.fault.at_ms):
-        state, events = decide_node(state, fact, fact.start_ms if isinstance(fact, NodeAllocated) else fact.fault.at_ms)
-        found += events
+    for at_ms, fact in sorted([(came_ms, came), *facts], key=lambda one: one[0]):
+        state, events = decide_node(state, fact, at_ms)
+        found += [one for one in events if isinstance(one, NodeFaultTold)]
     assert found
-    assert found[0].decided_ms <= came.start_ms + RENEWED_MS // MOST_OF_ORIGIN
+    assert found[0].decided_ms <= came_ms + RENEWED_MS // MOST_OF_ORIGIN
 
 
 @pytest.mark.parametrize("every_s", [1, 30, 100])
