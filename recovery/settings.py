@@ -307,7 +307,8 @@ class NodesSettings(Section):
     victorialogs: NodeVictoriaLogsSettings = NodeVictoriaLogsSettings()
     loki: NodeLokiSettings = NodeLokiSettings()
     prometheus_url: HttpUrl | None = Field(
-        default=None, description="Base of a Prometheus that has the nodes' metrics; none: nobody is asked."
+        default=None,
+        description="Base of a Prometheus that has the nodes' metrics, user:password@ allowed; none: nobody is asked.",
     )
     metrics_period_s: Seconds = Field(default=15, description="Seconds between two evaluations of each query.")
     queries: Annotated[tuple[NodeQuery, ...], AfterValidator(_distinct)] = Field(

@@ -25,6 +25,7 @@ from schemas.facts import Evidence, NodeFault
 from schemas.identity import Position, derived_id
 from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import Remedy, Scope, Witness
+from streams.sources.http import Address
 from streams.watch.masking import MOST_CHARACTERS, digest_of, masked
 from streams.watch.node_lines import node_name
 
@@ -51,11 +52,14 @@ class Look:
 
 
 class Prometheus:
-    """The HTTP API's instant queries. Safe to use from one thread at a time."""
+    """The HTTP API's instant queries. Safe to use from one thread at a time.
+
+    The address may carry a user and a password, which are sent and never shown.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/query"
-        self._shown = masked(self._url)
+        self._shown = f"{Address(url).shown.rstrip('/')}/api/v1/query"
         self._client = httpx.Client(timeout=TIMEOUT_S)
 
     def values(self, query: str, at_ms: int) -> dict[Series, float]:

@@ -17,6 +17,8 @@ class FakePrometheus:
         self.samples: dict[str, dict[tuple[tuple[str, str], ...], list[tuple[int, float]]]] = {}
         self.asked: list[tuple[str, int]] = []
         self.broken: tuple[int, bytes] | None = None
+        self.signed: str | None = None
+        """What the last question was signed with."""
         self.url = ""
 
     def tell(self, query: str, at_ms: int, value: float, **labels: str) -> None:
@@ -42,6 +44,7 @@ class FakePrometheus:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 asked = urlparse(self.path)
+                fake.signed = self.headers.get("Authorization")
                 assert asked.path == "/api/v1/query"
                 parameters = parse_qs(asked.query)
                 code, body = fake.answer(parameters["query"][0], round(float(parameters["time"][0]) * 1000))

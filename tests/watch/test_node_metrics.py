@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -159,17 +160,25 @@ def test_what_is_no_answer_is_said_and_asked_again(
     assert len(facts(one, prometheus, BASE)) == 1
 
 
-def test_neither_a_detail_nor_a_complaint_holds_a_secret(fake: FakePrometheus, prometheus: Prometheus) -> None:
+def test_a_detail_holds_no_secret(fake: FakePrometheus, prometheus: Prometheus) -> None:
     fake.tell("ecc_errors", BASE, 7, Hostname="node2", gpu="https://me:hunter2@host/3")
     one = query(asked())
     [fact] = facts(one, prometheus, BASE)
     assert fact.fault.detail == "7 errors on GPU https://me:***@host/3"
     assert "hunter2" not in fact.fault.evidence.text
-    fake.broken = (503, b"away")
-    url = fake.url.replace("http://", "http://me:hunter2@")
-    with closing(Prometheus(url)) as named, pytest.raises(QueryFailed, match=r"http://me:\*\*\*@") as failed:
-        one.look(named, BASE + PERIOD_MS)
-    assert "hunter2" not in str(failed.value)
+
+
+def test_a_password_in_the_address_is_sent_and_never_shown(fake: FakePrometheus) -> None:
+    url = fake.url.replace("http://", "http://ada:se%3Acret@")
+    with closing(Prometheus(url)) as prometheus:
+        query(asked()).look(prometheus, BASE)
+        assert fake.signed == f"Basic {b64encode(b'ada:se:cret').decode()}"
+        for broken in ((400, b'{"status": "error"}'), (200, b"[]"), (502, b"<html>")):
+            fake.broken = broken
+            with pytest.raises(QueryFailed) as failed:
+                query(asked()).look(prometheus, BASE)
+            assert fake.url in str(failed.value)
+            assert "ada" not in str(failed.value)
 
 
 def test_the_thread_gives_looks_and_outlives_a_prometheus_that_is_away(fake: FakePrometheus) -> None:
