@@ -22,7 +22,11 @@ class NodeQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[a-z0-9-]{1,60}$", description="What the fault is called, as metric:<name>.")
-    query: str = Field(min_length=1, description="PromQL that gives one value a series.")
+    query: str = Field(
+        min_length=1,
+        description="PromQL that gives one value a series, 0 where nothing is wrong: a series that is missing for less"
+        " than an hour counts as not scraped, and as unchanged if it stands where it stood.",
+    )
     when: Literal["above", "grows", "changes"] = Field(
         default="above", description="Which edge counts: from below the limit to above it, growth by more, a change."
     )
@@ -46,11 +50,21 @@ def _dcgm(name: str, query: str, fault_class: FaultClass, detail: str, **more: o
     )
 
 
+def _or_zero(wrong: str, metric: str) -> str:
+    """What is wrong, and 0 for all other series of the metric: one that is missing was not scraped."""
+    return f"({wrong}) * 1 or {metric} * 0"
+
+
+def _xids(*xids: int) -> str:
+    metric = "DCGM_FI_DEV_XID_ERRORS"
+    return _or_zero(" or ".join(f"{metric} == {xid}" for xid in xids), metric)
+
+
 # By the names of NVIDIA's DCGM exporter and Prometheus' node exporter. What depends on the program is left out.
 NODE_QUERIES = (
     _dcgm(
         "xid-hardware",
-        " or ".join(f"DCGM_FI_DEV_XID_ERRORS == {xid}" for xid in (62, 79, 109, 119, 120)),
+        _xids(62, 79, 109, 119, 120),
         FaultClass.GPU_HARDWARE,
         "Xid {value} on GPU {gpu}",
         when="changes",
@@ -59,7 +73,7 @@ NODE_QUERIES = (
     ),
     _dcgm(
         "xid-ecc",
-        " or ".join(f"DCGM_FI_DEV_XID_ERRORS == {xid}" for xid in (48, 64, 94, 95)),
+        _xids(48, 64, 94, 95),
         FaultClass.GPU_MEMORY_ECC,
         "Xid {value} on GPU {gpu}: uncorrectable memory error",
         when="changes",
@@ -86,7 +100,7 @@ NODE_QUERIES = (
     ),
     _dcgm(
         "slow-clock",
-        "DCGM_FI_DEV_SM_CLOCK < 600 and on(Hostname, gpu) DCGM_FI_DEV_GPU_UTIL > 90",
+        _or_zero("DCGM_FI_DEV_SM_CLOCK < 600 and on(Hostname, gpu) DCGM_FI_DEV_GPU_UTIL > 90", "DCGM_FI_DEV_SM_CLOCK"),
         FaultClass.STRAGGLER,
         "GPU {gpu} is busy at {value} MHz only",
         remedy=Remedy.RESTART_EXCLUDING_NODE,

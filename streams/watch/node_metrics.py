@@ -1,17 +1,19 @@
 """Asks Prometheus what the metrics of nodes say, and makes a fact of each value that crosses a line.
 
-Edges count, not levels: a counter that has stood for a week is no news to the job that runs now. Queries are evaluated
-at whole periods of time, and the value before comes from Prometheus itself, from where the last look stopped; so after
-a restart nothing is missed, nothing is told anew, and the same edge has the same identity wherever it is seen.
+Edges count, not levels: a counter that has stood for a week is no news to the job that runs now, nor is one that was
+missing for a while, since its exporter was not scraped, and stands where it stood. Queries are evaluated at whole
+periods of time, and the values before come from Prometheus itself, from where the last look stopped; so after a restart
+nothing is missed, nothing is told anew, and the same edge has the same identity wherever it is seen.
 """
 
 from __future__ import annotations
 
+import heapq
 import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -34,6 +36,10 @@ log = structlog.get_logger(__name__)
 TIMEOUT_S = 10.0
 MOST_BACK_MS = 3_600_000
 """The value before is not looked for further back than this; the node decider has forgotten who was there."""
+LOOK_BACK_STEP_MS = 60_000
+"""How far apart the moments are at which a query is evaluated when its past is looked at."""
+MOST_MISSING = 100_000
+"""Series of a query whose value is remembered while they are missing."""
 FAILED = counter("watch_node_queries_failed", "Queries of node metrics that Prometheus did not answer.", "query")
 
 Series = tuple[tuple[str, str], ...]
@@ -49,6 +55,14 @@ class Look:
 
     faults: tuple[NodeFaultSeen, ...]
     read: SourceRead
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The last value that a series had, and in how many looks since it was missing."""
+
+    value: float
+    missed: int = 0
 
 
 class Prometheus:
@@ -91,28 +105,48 @@ class Query:
         self._period_ms = period_ms
         self.source = f"metric:{asked.name}"
         self._at_ms = None if position is None else position.offset
-        self._before: dict[Series, float] | None = None
+        self._known: dict[Series, _Known] | None = None
 
     def look(self, prometheus: Prometheus, now_ms: int) -> Look | None:
         """Evaluate at the last whole period; None where that was done. Raises QueryFailed, and is then asked again."""
         at_ms = now_ms // self._period_ms * self._period_ms
         if self._at_ms is not None and at_ms <= self._at_ms:
             return None
-        if self._before is None:
-            known = self._at_ms is not None and at_ms - self._at_ms <= MOST_BACK_MS
-            since_ms = self._at_ms if known and self._at_ms is not None else at_ms - self._period_ms
-            self._before = prometheus.values(self._asked.query, since_ms)
+        if self._known is None:
+            self._known = self._past(prometheus, at_ms)
         values = prometheus.values(self._asked.query, at_ms)
-        faults = tuple(self._faults(values, self._before, at_ms, now_ms))
-        self._before, self._at_ms = values, at_ms
+        faults = tuple(self._faults(values, self._known, at_ms, now_ms))
+        self._known, self._at_ms = self._with(self._known, values), at_ms
         return Look(faults, self._read(at_ms, now_ms))
 
+    def _past(self, prometheus: Prometheus, at_ms: int) -> dict[Series, _Known]:
+        """The last value of each series where the last look stopped, or where it was missing then, before that."""
+        query, since_ms = self._asked.query, at_ms - self._period_ms
+        if self._at_ms is not None and at_ms - self._at_ms <= MOST_BACK_MS:
+            since_ms = self._at_ms
+        step_ms = max(self._period_ms, LOOK_BACK_STEP_MS)
+        back = f"last_over_time((\n{query}\n)[{MOST_BACK_MS}ms:{step_ms}ms])"  # the query may end in a comment
+        known = self._with({}, prometheus.values(back, since_ms))
+        return self._with(known, prometheus.values(query, since_ms))
+
+    def _with(self, known: Mapping[Series, _Known], values: Mapping[Series, float]) -> dict[Series, _Known]:
+        """What is known with these values: of series that are missing the last one, for as many looks as count."""
+        most = MOST_BACK_MS // self._period_ms
+        missing = {
+            series: replace(last, missed=last.missed + 1)
+            for series, last in known.items()
+            if series not in values and last.missed < most
+        }
+        newest = heapq.nsmallest(MOST_MISSING, missing.items(), key=lambda one: one[1].missed)
+        return dict(newest) | {series: _Known(value) for series, value in values.items()}
+
     def _faults(
-        self, values: Mapping[Series, float], before: Mapping[Series, float], at_ms: int, now_ms: int
+        self, values: Mapping[Series, float], known: Mapping[Series, _Known], at_ms: int, now_ms: int
     ) -> Iterator[NodeFaultSeen]:
         for ordinal, series in enumerate(sorted(values)):
             node = node_name(dict(series).get(self._asked.node_label, ""))
-            if node and self._is_edge(values[series], before.get(series)):
+            before = known.get(series)
+            if node and self._is_edge(values[series], None if before is None else before.value):
                 yield self._fact(node, series, values[series], Position(self.source, 0, at_ms, ordinal), now_ms)
 
     def _is_edge(self, value: float, before: float | None) -> bool:

@@ -94,6 +94,68 @@ def test_edges_count_and_levels_do_not(
     assert seen == edges
 
 
+@pytest.mark.parametrize("when", ["above", "grows", "changes"])
+def test_a_series_that_was_not_scraped_for_a_while_is_no_news_if_it_stands_where_it_stood(
+    fake: FakePrometheus, prometheus: Prometheus, when: str
+) -> None:
+    fake.tell("ecc_errors", 0, 94, Hostname="node2")
+    for number, value in enumerate([94, None, None, 94]):
+        fake.tell("ecc_errors", BASE + number * PERIOD_MS, value, Hostname="node2")
+    one = query(asked(when))
+    assert [number for number in range(6) if facts(one, prometheus, BASE + number * PERIOD_MS)] == []
+
+
+@pytest.mark.parametrize(("when", "value"), [("above", 0), ("grows", 1), ("changes", 79)])
+def test_what_changed_while_a_series_was_not_scraped_is_told(
+    fake: FakePrometheus, prometheus: Prometheus, when: str, value: int
+) -> None:
+    for number, given in enumerate([value, None, None, 94]):
+        fake.tell("ecc_errors", BASE + number * PERIOD_MS, given, Hostname="node2")
+    one = query(asked(when))
+    assert [number for number in range(6) if facts(one, prometheus, BASE + number * PERIOD_MS)][-1:] == [3]
+
+
+def test_a_counter_that_an_exporters_restart_sets_back_has_not_grown(
+    fake: FakePrometheus, prometheus: Prometheus
+) -> None:
+    for number, value in enumerate([94, None, 0, None, 0]):
+        fake.tell("ecc_errors", BASE + number * PERIOD_MS, value, Hostname="node2")
+    one = query(asked("grows"))
+    assert [number for number in range(6) if facts(one, prometheus, BASE + number * PERIOD_MS)] == []
+
+
+def test_a_series_of_which_nothing_was_known_for_an_hour_is_new(fake: FakePrometheus, prometheus: Prometheus) -> None:
+    looks = MOST_BACK_MS // PERIOD_MS + 2
+    for number, value in ((0, 94), (1, None), (looks, 94)):
+        fake.tell("ecc_errors", BASE + number * PERIOD_MS, value, Hostname="node2")
+    one = query(asked())
+    assert [number for number in range(looks + 1) if facts(one, prometheus, BASE + number * PERIOD_MS)] == [0, looks]
+
+
+def test_what_stood_before_prometheus_was_away_for_hours_stands_after_it(
+    fake: FakePrometheus, prometheus: Prometheus
+) -> None:
+    back_ms = BASE + 3 * MOST_BACK_MS
+    for at_ms, value in ((0, 94), (BASE + PERIOD_MS, None), (back_ms + 4 * PERIOD_MS, 94)):
+        fake.tell("ecc_errors", at_ms, value, Hostname="node2")
+    one = query(asked())
+    facts(one, prometheus, BASE)
+    assert [number for number in range(6) if facts(one, prometheus, back_ms + number * PERIOD_MS)] == []
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_series_that_is_missing_at_the_start_is_looked_for_further_back(
+    fake: FakePrometheus, prometheus: Prometheus, known: bool
+) -> None:
+    for at_ms, value in ((BASE - 1_800_000, 94), (BASE - PERIOD_MS, None), (BASE + 2 * PERIOD_MS, 94)):
+        fake.tell("ecc_errors", at_ms, value, Hostname="node2")
+    first = query(asked())
+    look = first.look(prometheus, BASE)
+    assert look is not None
+    one = query(asked(), look.read) if known else first
+    assert facts(one, prometheus, BASE + 2 * PERIOD_MS) == []
+
+
 def test_what_stands_since_long_is_no_news_at_the_first_start(fake: FakePrometheus, prometheus: Prometheus) -> None:
     fake.tell("ecc_errors", 0, 7, Hostname="node2")
     assert facts(query(asked()), prometheus, BASE) == []
