@@ -58,7 +58,7 @@ _HOST = re.compile(
     rb"(?:<\d{1,3}>(?:\d )?)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\S{8,24}) "
     rb"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,252}) "
 )
-_ADDRESS = re.compile(r"[\d.]+")
+_ADDRESS = re.compile(r"[\d.]+|\[.*")
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,11 @@ def node_name(host: str) -> str:
     """A host's name as the scheduler usually has it: without port and domain; an address stays as it is."""
     name = host.partition(":")[0]
     return name if _ADDRESS.fullmatch(name) else name.partition(".")[0]
+
+
+def is_nameless(name: str) -> bool:
+    """Whether what `node_name` gives is no name of a node, but nothing or an address."""
+    return not name or _ADDRESS.fullmatch(name) is not None
 
 
 def _witnessed(signature: Signature) -> bool:

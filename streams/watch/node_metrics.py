@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import structlog
 
-from recovery.metrics import counter
+from recovery.metrics import counter, gauge
 from recovery.node_queries import NodeQuery
 from schemas.bookkeeping import SourceRead
 from schemas.facts import Evidence, NodeFault
@@ -29,7 +29,7 @@ from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import Remedy, Scope, Witness
 from streams.sources.http import Address
 from streams.watch.masking import MOST_CHARACTERS, digest_of, masked
-from streams.watch.node_lines import node_name
+from streams.watch.node_lines import is_nameless, node_name
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +41,11 @@ LOOK_BACK_STEP_MS = 60_000
 MOST_MISSING = 100_000
 """Series of a query whose value is remembered while they are missing."""
 FAILED = counter("watch_node_queries_failed", "Queries of node metrics that Prometheus did not answer.", "query")
+NAMELESS = gauge(
+    "watch_node_series_nameless",
+    "Series of a query of node metrics whose label names no node, at the last look.",
+    "query",
+)
 
 Series = tuple[tuple[str, str], ...]
 
@@ -55,6 +60,8 @@ class Look:
 
     faults: tuple[NodeFaultSeen, ...]
     read: SourceRead
+    nameless: tuple[Series, ...] = ()
+    """Series whose label is missing, or is an address: a node has a name."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,16 @@ class Query:
         values = prometheus.values(self._asked.query, at_ms)
         faults = tuple(self._faults(values, self._known, at_ms, now_ms))
         self._known, self._at_ms = self._with(self._known, values), at_ms
-        return Look(faults, self._read(at_ms, now_ms))
+        nameless = tuple(series for series in values if is_nameless(self._node(series)))
+        return Look(faults, self._read(at_ms, now_ms), nameless)
+
+    def complaint(self, nameless: Sequence[Series]) -> str:
+        """What is wrong with series that name no node, with one of them."""
+        labels = ", ".join(f'{name}="{text}"' for name, text in nameless[0])
+        return f"the label {self._asked.node_label} names no node in {len(nameless)} series, such as {{{labels}}}"
+
+    def _node(self, series: Series) -> str:
+        return node_name(dict(series).get(self._asked.node_label, ""))
 
     def _past(self, prometheus: Prometheus, at_ms: int) -> dict[Series, _Known]:
         """The last value of each series where the last look stopped, or where it was missing then, before that."""
@@ -144,7 +160,7 @@ class Query:
         self, values: Mapping[Series, float], known: Mapping[Series, _Known], at_ms: int, now_ms: int
     ) -> Iterator[NodeFaultSeen]:
         for ordinal, series in enumerate(sorted(values)):
-            node = node_name(dict(series).get(self._asked.node_label, ""))
+            node = self._node(series)
             before = known.get(series)
             if node and self._is_edge(values[series], None if before is None else before.value):
                 yield self._fact(node, series, values[series], Position(self.source, 0, at_ms, ordinal), now_ms)
@@ -196,6 +212,7 @@ class NodeMetrics:
         self._period_s = period_s
         self._looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
         self._said: dict[str, str] = {}
+        self._complained: set[str] = set()
         self._done = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="node-metrics", daemon=True)
@@ -238,6 +255,19 @@ class NodeMetrics:
         self._say(query.source, "")
         if look is not None:
             self._looks.put(look)
+            self._complain(query, look.nameless)
+
+    def _complain(self, query: Query, nameless: Sequence[Series]) -> None:
+        """Say once of a query that series of it name no node: their faults reach no job."""
+        NAMELESS.labels(query.source).set(len(nameless))
+        if nameless and query.source not in self._complained:
+            self._complained.add(query.source)
+            log.warning(
+                "node metrics join no job",
+                query=query.source,
+                problem=masked(query.complaint(nameless)),
+                next="set node_label of the query to a label that has the node's name, or add one by relabelling",
+            )
 
     def _say(self, source: str, problem: str) -> None:
         """Say once that something is wrong with a query, and once that it is well again."""

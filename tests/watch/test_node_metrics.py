@@ -10,7 +10,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+import structlog
 
+from recovery.metrics import REGISTRY
 from recovery.node_queries import NODE_QUERIES, NodeQuery
 from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec, FixedIds
@@ -195,6 +197,29 @@ def test_series_without_a_node_are_nobodys(fake: FakePrometheus, prometheus: Pro
     one = query(asked())
     facts(one, prometheus, BASE - PERIOD_MS)
     assert facts(one, prometheus, BASE) == []
+
+
+def test_series_that_name_no_node_are_counted_and_said_once_a_query(fake: FakePrometheus) -> None:
+    for labels in (
+        {"instance": "10.0.0.5:9100"},
+        {"instance": "[fe80::5]:9100"},
+        {"job": "dcgm"},
+        {"instance": "node2:9100"},
+    ):
+        fake.tell("ecc_errors", 0, 0, **labels)
+    with structlog.testing.capture_logs() as said:
+        metrics = NodeMetrics(Prometheus(fake.url), [Query(asked(node_label="instance"), "local", 50, None)], 0.05)
+        metrics.start()
+        with closing(metrics):
+            deadline = time.monotonic() + 10
+            while len(fake.asked) < 8:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+    [warning] = said
+    assert warning["query"] == "metric:ecc"
+    assert warning["problem"] == 'the label instance names no node in 3 series, such as {instance="10.0.0.5:9100"}'
+    assert "node_label" in warning["next"]
+    assert REGISTRY.get_sample_value("recovery_watch_node_series_nameless", {"query": "metric:ecc"}) == 3
 
 
 @pytest.mark.parametrize(
