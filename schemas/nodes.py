@@ -65,15 +65,26 @@ Allocation = NodeAllocated | NodeFreed
 NodeFact = NodeFaultSeen | NodeAllocated | NodeFreed
 
 
-def node_key(cluster: str, node: str) -> str:
-    """`cluster/node`: the record key that gives all that is known of one node one order."""
-    return f"{cluster}/{node}"
+def short_name(node: str) -> str:
+    """A node's name without its domain, which the scheduler and the node may see differently; an address has none."""
+    return node if node.replace(".", "").isdigit() else node.partition(".")[0]
 
 
 def node_of(fact: NodeFact | NodeFaultTold) -> str:
-    """The key under which a node's fact, or what was decided on it, is recorded."""
+    """`cluster/node`, by the short name: the record key that gives all that is known of one node one order."""
+    cluster, node = _names(fact)
+    return f"{cluster}/{short_name(node)}"
+
+
+def is_recorded_under(fact: NodeFact, key: str) -> bool:
+    """Whether this is the fact's key, or the one that it had before keys were short names."""
+    return key in (node_of(fact), "/".join(_names(fact)))
+
+
+def _names(fact: NodeFact | NodeFaultTold) -> tuple[str, str]:
+    """The cluster, and the node as the fact names it."""
     match fact:
         case NodeAllocated() | NodeFreed():
-            return node_key(fact.attempt.cluster, fact.node)
+            return fact.attempt.cluster, fact.node
         case _:
-            return node_key(fact.fault.cluster, fact.fault.node)
+            return fact.fault.cluster, fact.fault.node

@@ -93,14 +93,21 @@ def means_by_number(line: Line) -> bool:
 
 
 def host_of(name: str | None, nodes: Sequence[str], places: Places | None = None) -> str | None:
-    """The node among those that take part which a printed name or address means: `node48<37948>`, `10.0.0.5:29500`."""
+    """The node among those that take part which a printed name or address means: `node48<37948>`, `10.0.0.5:29500`.
+
+    Domains count only where without them it could be several.
+    """
     if name is None:
         return None
     host = re.split(r"[<:]", name, maxsplit=1)[0]
     if places is not None:
         host = places.addresses.get(host, host)
     short = host if host[:1].isdigit() else host.partition(".")[0]  # of an address the first number means nothing
-    return next((node for node in nodes if node in (name, host) or node.partition(".")[0] == short), None)
+    whole = next((node for node in nodes if node in (name, host, short)), None)
+    if whole is not None:
+        return whole
+    alike = [node for node in nodes if node.partition(".")[0] == short]
+    return alike[0] if len(alike) == 1 else None
 
 
 def blamed_node(line: Line, nodes: Sequence[str], places: Places) -> str | None:

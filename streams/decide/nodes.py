@@ -1,5 +1,8 @@
 """The node decider: which attempts were on a node when it said that it failed? Pure, one node at a time.
 
+The names of a node, the scheduler's and its own, are compared without their domains; where the scheduler has nodes that
+only domains tell apart, whole names count. What an attempt is told names the node as the scheduler does.
+
 Facts come late and in any order: a fault waits here for the news who was there, an allocation for the faults that are
 still being read. Each fault is told to each attempt once. While nobody knows that an attempt has ended its window is
 open; the attempt decider, which learns its end, drops what came after it.
@@ -7,7 +10,7 @@ open; the attempt decider, which learns its end, drops what came after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.decisions import FactParked
 from schemas.facts import NodeFault
@@ -16,7 +19,7 @@ from schemas.identity import AttemptId, Position, derived_id
 from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold, NodeFreed, node_of
 from streams.decide.state import advance
 
-NODE_STATE_VERSION = 1
+NODE_STATE_VERSION = 2
 BEFORE_START_MS = 30_000
 """A node that failed so shortly before an attempt began there is that attempt's concern."""
 AFTER_END_MS = 5_000
@@ -44,6 +47,9 @@ class Stay:
     start_ms: int
     end_ms: int | None
     taken_ms: int
+    node: str = field(default="", repr=False)
+    """The node as the scheduler names it; empty in states of version 1, which knew only one name, and no part
+    of what those are compared by."""
 
     def distance_ms(self, at_ms: int) -> int:
         """0 inside the window, negative before its start, positive after its end."""
@@ -108,7 +114,7 @@ def _with_stay(node: NodeState, fact: NodeAllocated | NodeFreed) -> tuple[Stay, 
         return node.stays
     end_ms = fact.end_ms if isinstance(fact, NodeFreed) else None
     others = tuple(stay for stay in node.stays if stay is not known)
-    return (*others, Stay(fact.attempt, fact.start_ms, end_ms, node.now_ms))
+    return (*others, Stay(fact.attempt, fact.start_ms, end_ms, node.now_ms, fact.node))
 
 
 def _tell(node: NodeState, cause: str) -> tuple[NodeState, tuple[NodeFaultTold, ...]]:
@@ -122,16 +128,31 @@ def _tell(node: NodeState, cause: str) -> tuple[NodeState, tuple[NodeFaultTold, 
                 stay.attempt,
                 node.now_ms,
                 fault.event_id,
-                fault.fault,
+                _as_named(fault.fault, stay.node or node.node),
                 stay.distance_ms(fault.fault.at_ms),
             )
-            for stay in node.stays
+            for stay in _stays_there(node, fault.fault)
             if stay.attempt not in fault.told
             and -BEFORE_START_MS <= stay.distance_ms(fault.fault.at_ms) <= AFTER_END_MS
         ]
         faults.append(replace(fault, told=(*fault.told, *(one.attempt for one in found))))
         told += found
     return replace(node, faults=tuple(faults)), tuple(told)
+
+
+def _stays_there(node: NodeState, fault: NodeFault) -> tuple[Stay, ...]:
+    """The stays on the node that the fault is of: all, unless whole names have to tell nodes apart."""
+    names = [stay.node or node.node for stay in node.stays]
+    if len(set(names)) < 2:
+        return node.stays
+    return tuple(stay for stay, name in zip(node.stays, names, strict=True) if name == fault.evidence.node)
+
+
+def _as_named(fault: NodeFault, name: str) -> NodeFault:
+    """The fault with the node's name as the scheduler has it: that is what can be excluded."""
+    if fault.node == fault.evidence.node == name:
+        return fault
+    return replace(fault, node=name, evidence=replace(fault.evidence, node=name))
 
 
 def _forget(node: NodeState) -> NodeState:

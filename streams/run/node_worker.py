@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from schemas.codec import Codec
-from schemas.nodes import NodeFact, node_of
+from schemas.nodes import NodeFact, is_recorded_under, node_of
 from schemas.topics import NodeDecision, node_decision_route
 from streams.decide.nodes import NodeOutcome, NodeState, decide_node, park_node
 from streams.records import Incoming, Outgoing
@@ -30,7 +30,7 @@ class NodeWorker(StatefulWorker[NodeFact, NodeState, NodeDecision]):
         return cast(NodeFact, decoded)
 
     def _decide(self, record: Incoming, fact: NodeFact, state: NodeState | None) -> NodeOutcome:
-        if node_of(fact).encode() != record.key:
+        if not is_recorded_under(fact, record.key.decode("utf-8", "replace")):
             raise ValueError(f"the record's key {record.key!r} is not its node, {node_of(fact)!r}")
         return decide_node(state, fact, record.recorded_ms)
 

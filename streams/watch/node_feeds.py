@@ -14,7 +14,7 @@ from schemas.bookkeeping import SourceRead
 from schemas.nodes import NodeFaultSeen
 from streams.sources.feed import Batches
 from streams.sources.lines import Cursor, SourceState
-from streams.watch.node_lines import NodeLines, Where, node_name
+from streams.watch.node_lines import NodeLines, Where, host_name
 from streams.watch.records import Records, Said
 from streams.watch.store import BATCHES_A_TURN, position_at
 from streams.watch.telling import Reading
@@ -97,7 +97,7 @@ def _where(said: Said) -> Where:
         offset=line.offset,
         line_no=0,
         read_ms=line.read_ms,
-        node=None if record.labels.node is None else node_name(record.labels.node),
+        node=None if record.labels.node is None else host_name(record.labels.node),
         after_ms=record.at_ms,
         path=line.path,
         index=line.index,

@@ -19,7 +19,7 @@ import structlog
 from recovery.metrics import counter
 from schemas.facts import Evidence, NodeFault
 from schemas.identity import Position, derived_id
-from schemas.nodes import NodeFaultSeen
+from schemas.nodes import NodeFaultSeen, short_name
 from schemas.vocabulary import FaultClass, Remedy, Witness
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
@@ -72,7 +72,7 @@ class Where:
     """Lines before the piece, where the source counts them."""
     read_ms: int
     node: str | None
-    """The node whose log it is; None where each line names its host."""
+    """The node whose log it is, with its domain if that is known; None where each line names its host."""
     after_ms: int | None = None
     """The piece was not there yet at this time; None where nobody knows since when it is."""
     path: str = ""
@@ -115,14 +115,15 @@ class NodeLines:
         """The fault in one line, which stands at `where` and was written at `line_ms`; None where it tells none."""
         if found.fault is None or not _witnessed(found.fault.signature):
             return None
-        node = where.node or host_of(found.line)
-        if node is None:
+        host = where.node or host_of(found.line)
+        if host is None:
             self.unplaced += 1
             return None
-        return self._fact(found, found.fault, node, line_ms, where)
+        return self._fact(found, found.fault, host, line_ms, where)
 
-    def _fact(self, found: Found, fault: Fault, node: str, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
+    def _fact(self, found: Found, fault: Fault, host: str, line_ms: int | None, where: Where) -> NodeFaultSeen | None:
         """The fact; None for a line that is too old, too many, or about another node."""
+        node = node_name(host)
         if fault.node is not None and node_name(fault.node) != node:
             return None
         if line_ms is not None and line_ms > where.read_ms + self._skew_ms:
@@ -132,7 +133,7 @@ class NodeLines:
             return None
         at_ms = where.read_ms if line_ms is None else line_ms
         signature = fault.signature
-        if not self._throttle.keeps_fault((self._cluster, node), signature.id, None, None, at_ms):
+        if not self._throttle.keeps_fault((self._cluster, host), signature.id, None, None, at_ms):
             return None
         text = kept_text(found.line, found.at)
         evidence = Evidence(
@@ -141,7 +142,7 @@ class NodeLines:
             line_no=where.line_no,
             line_ms=line_ms,
             read_ms=where.read_ms,
-            node=node,
+            node=host,
             rank=None,
             text=text,
             digest=digest_of(text),
@@ -194,17 +195,21 @@ class NodeLines:
 def host_of(line: bytes) -> str | None:
     """The node that a syslog line names as its host; None where there is no such field."""
     match = _HOST.match(line)
-    return None if match is None else node_name(match.group("host").decode())
+    return None if match is None else match.group("host").decode()
+
+
+def host_name(host: str) -> str:
+    """A host's name without the port of an exporter or collector."""
+    return host.partition(":")[0]
 
 
 def node_name(host: str) -> str:
     """A host's name as the scheduler usually has it: without port and domain; an address stays as it is."""
-    name = host.partition(":")[0]
-    return name if _ADDRESS.fullmatch(name) else name.partition(".")[0]
+    return short_name(host_name(host))
 
 
 def is_nameless(name: str) -> bool:
-    """Whether what `node_name` gives is no name of a node, but nothing or an address."""
+    """Whether this is no name of a node, but nothing or an address."""
     return not name or _ADDRESS.fullmatch(name) is not None
 
 

@@ -19,7 +19,7 @@ from schemas.identity import derived_id
 from schemas.nodes import NodeFaultSeen
 from streams.sources.files import FileFollower, FileState, Place
 from streams.watch.events import source_of
-from streams.watch.node_lines import NodeLines, Where, node_name
+from streams.watch.node_lines import NodeLines, Where, host_name, node_name
 from streams.watch.surroundings import tail_of
 
 log = structlog.get_logger(__name__)
@@ -39,6 +39,7 @@ class NodeLogs:
         self, patterns: Sequence[str], poll_s: float, lines: NodeLines, positions: Mapping[str, SourceRead], host: str
     ) -> None:
         self._patterns = patterns
+        self._node = host_name(host)
         self._host = node_name(host)
         self._poll_ms = int(poll_s * 1000)
         self._lines = lines
@@ -74,7 +75,7 @@ class NodeLogs:
             found, own = 0, pattern.startswith(HOST)
             named = pattern.removeprefix(HOST)
             for path in map(str, Path("/").glob(named.replace(NODE, "*").lstrip("/"))):
-                node = self._host if own else node_in(named, path)
+                node = self._node if own else node_in(named, path)
                 if node == "":
                     continue
                 shown = path.encode("utf-8", "backslashreplace").decode()
@@ -177,4 +178,4 @@ def node_in(pattern: str, path: str) -> str | None:
     parts = [re.escape(part).replace(r"\*", "[^/]*") for part in pattern.split(NODE)]
     expression = "(?P<node>[^/]+)".join([parts[0], "(?P=node)".join(parts[1:])])
     match = re.fullmatch(expression, path)
-    return "" if match is None else node_name(match.group("node"))
+    return "" if match is None else host_name(match.group("node"))

@@ -29,7 +29,7 @@ from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import Remedy, Scope, Witness
 from streams.sources.http import Address
 from streams.watch.masking import MOST_CHARACTERS, digest_of, masked
-from streams.watch.node_lines import is_nameless, node_name
+from streams.watch.node_lines import host_name, is_nameless, node_name
 
 log = structlog.get_logger(__name__)
 
@@ -124,7 +124,7 @@ class Query:
         values = prometheus.values(self._asked.query, at_ms)
         faults = tuple(self._faults(values, self._known, at_ms, now_ms))
         self._known, self._at_ms = self._with(self._known, values), at_ms
-        nameless = tuple(series for series in values if is_nameless(self._node(series)))
+        nameless = tuple(series for series in values if is_nameless(self._host(series)))
         return Look(faults, self._read(at_ms, now_ms), nameless)
 
     def complaint(self, nameless: Sequence[Series]) -> str:
@@ -132,8 +132,8 @@ class Query:
         labels = ", ".join(f'{name}="{text}"' for name, text in nameless[0])
         return f"the label {self._asked.node_label} names no node in {len(nameless)} series, such as {{{labels}}}"
 
-    def _node(self, series: Series) -> str:
-        return node_name(dict(series).get(self._asked.node_label, ""))
+    def _host(self, series: Series) -> str:
+        return host_name(dict(series).get(self._asked.node_label, ""))
 
     def _past(self, prometheus: Prometheus, at_ms: int) -> dict[Series, _Known]:
         """The last value of each series where the last look stopped, or where it was missing then, before that."""
@@ -160,10 +160,10 @@ class Query:
         self, values: Mapping[Series, float], known: Mapping[Series, _Known], at_ms: int, now_ms: int
     ) -> Iterator[NodeFaultSeen]:
         for ordinal, series in enumerate(sorted(values)):
-            node = self._node(series)
+            host = self._host(series)
             before = known.get(series)
-            if node and self._is_edge(values[series], None if before is None else before.value):
-                yield self._fact(node, series, values[series], Position(self.source, 0, at_ms, ordinal), now_ms)
+            if host and self._is_edge(values[series], None if before is None else before.value):
+                yield self._fact(host, series, values[series], Position(self.source, 0, at_ms, ordinal), now_ms)
 
     def _is_edge(self, value: float, before: float | None) -> bool:
         limit = self._asked.limit
@@ -173,11 +173,11 @@ class Query:
             return value > limit and value != before
         return value > limit and (before is None or before <= limit)
 
-    def _fact(self, node: str, series: Series, value: float, position: Position, now_ms: int) -> NodeFaultSeen:
-        asked = self._asked
+    def _fact(self, host: str, series: Series, value: float, position: Position, now_ms: int) -> NodeFaultSeen:
+        asked, node = self._asked, node_name(host)
         labels = ", ".join(f'{name}="{text}"' for name, text in series)
         text = masked(f"{{{labels}}} = {value:g}, asked as {asked.query}")[:MOST_CHARACTERS]
-        evidence = Evidence("", 0, 0, position.offset, now_ms, node, None, text, digest_of(text))
+        evidence = Evidence("", 0, 0, position.offset, now_ms, host, None, text, digest_of(text))
         excluding = asked.remedy is Remedy.RESTART_EXCLUDING_NODE
         return NodeFaultSeen(
             event_id=derived_id("node", self._cluster, node, position.source, position.offset, position.ordinal),

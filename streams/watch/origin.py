@@ -98,8 +98,12 @@ def origin_of(line: bytes, nodes: Collection[str]) -> Origin:
 
 
 def names_of(nodes: Iterable[str]) -> dict[str, str]:
-    """Each node by its name and by its name without the domain, which an address has not."""
-    return {key: name for name in nodes for key in ((name if name[:1].isdigit() else name.partition(".")[0]), name)}
+    """Each node by its name, and by its name without the domain if no other has that; an address has no domain."""
+    whole = {name: name for name in nodes}
+    short: dict[str, list[str]] = {}
+    for name in whole:
+        short.setdefault(name if name[:1].isdigit() else name.partition(".")[0], []).append(name)
+    return {key: names[0] for key, names in short.items() if len(names) == 1} | whole
 
 
 def origin_among(line: bytes, names: Mapping[str, str]) -> Origin:

@@ -12,7 +12,7 @@ from schemas.identity import AttemptId
 from streams.watch.claims import Writer
 from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
 from streams.watch.matcher import Matcher
-from streams.watch.origin import Origin, origin_of
+from streams.watch.origin import Origin, names_of, origin_of
 from streams.watch.progress import Checkpoint, Step
 from streams.watch.skipping import Skips, fault_of
 from streams.watch.throttle import Throttle
@@ -96,7 +96,6 @@ def _origin(line: Line, writer: Writer, said: Origin) -> Origin:
     if fault is not None and fault.node in writer.nodes:
         origin = replace(origin, node=fault.node)
     if origin.node is None and said.node is not None:
-        short = {name.partition(".")[0]: name for name in writer.nodes}
-        named = said.node if said.node in writer.nodes else short.get(said.node.partition(".")[0])
-        origin = replace(origin, node=named)
+        names = names_of(writer.nodes)
+        origin = replace(origin, node=names.get(said.node) or names.get(said.node.partition(".")[0]))
     return origin if origin.rank is not None else replace(origin, rank=said.rank)

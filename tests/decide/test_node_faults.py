@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, OutputAsked
 from schemas.nodes import NodeAllocated, NodeFreed
 from schemas.policy import Policy
@@ -16,8 +18,10 @@ from schemas.vocabulary import (
     Scope,
     Witness,
 )
+from streams.decide.blame import host_of
 from streams.decide.lines import HEARD_MS
 from streams.decide.nodes import AFTER_END_MS
+from streams.watch.origin import origin_of
 from tests.decide.story import Story
 
 
@@ -58,6 +62,32 @@ def test_the_nodes_word_explains_what_the_output_only_suffers_from() -> None:
     story.wait(20)
     assert [one.kind for one in story.events(AnomalyDetected)] == [AnomalyKind.CRASH_LOG]
     assert attributed(story).nodes == ("node2",)
+
+
+def test_a_node_is_excluded_by_the_name_that_the_scheduler_has_for_it() -> None:
+    story = Story()
+    nodes = ("node1.a.lan", "node2.a.lan", "node2.b.lan")
+    story.observe(AttemptState.RUNNING, nodes=nodes)
+    story.node_fault(node="node2.b.lan")
+    story.observe(AttemptState.FAILED, nodes=nodes)
+    story.wait(20)
+    assert story.advised() == [(0, "RESTARTED", ("node2.b.lan",))]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("node2.b.lan:29500", "node2.b.lan"),
+        ("node2<3>", None),
+        ("node1", "node1.a.lan"),
+        ("node1.ib.lan", "node1.a.lan"),
+        ("node3.c.lan", "node3"),
+    ],
+)
+def test_domains_count_where_without_them_a_name_could_be_several(name: str, meant: str | None) -> None:
+    nodes = ("node1.a.lan", "node2.a.lan", "node2.b.lan", "node3", "node3.b.lan")
+    assert host_of(name, nodes) == meant
+    assert origin_of(f"{name.partition(':')[0]}: x".encode(), nodes).node == (meant if "<" not in name else None)
 
 
 def test_it_is_taken_while_a_failed_attempt_still_waits_for_lines() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from schemas.facts import Evidence, NodeFault
 from schemas.identity import AttemptId, Position, derived_id
-from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold, NodeFreed
+from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold, NodeFreed, is_recorded_under, node_of
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope, Witness
 from streams.decide.nodes import (
     AFTER_END_MS,
@@ -69,7 +69,7 @@ class Nodes:
         before = len(self.told)
         for fact in facts:
             self.now_ms += 1
-            node = fact.fault.node if isinstance(fact, NodeFaultSeen) else fact.node
+            node = node_of(fact).removeprefix("local/")
             self.states[node], told = decide_node(self.states.get(node), fact, self.now_ms)
             self.told += [one for one in told if isinstance(one, NodeFaultTold)]
         return self.told[before:]
@@ -112,6 +112,38 @@ def test_a_late_start_does_not_open_a_window_that_has_closed() -> None:
     nodes = Nodes()
     nodes.take(went(1, T0, T0 + 1_000), came(1, T0))
     assert nodes.take(fault(1, T0 + 60_000)) == []
+
+
+def told_names(nodes: Nodes) -> list[tuple[str, str, str | None]]:
+    return [(one.attempt.job_id, one.fault.node, one.fault.evidence.node) for one in nodes.told]
+
+
+def test_names_are_compared_without_domains_and_told_as_the_scheduler_has_them() -> None:
+    for scheduler, own in (("node1.cluster.lan", "node1"), ("node1", "node1.cluster.lan"), ("node1.a", "node1.b")):
+        nodes = Nodes()
+        nodes.take(came(1, T0, scheduler), fault(1, T0 + 1_000, own))
+        assert told_names(nodes) == [("1", scheduler, scheduler)]
+
+
+def test_nodes_that_only_their_domains_tell_apart_are_not_mixed_up() -> None:
+    nodes = Nodes()
+    nodes.take(came(1, T0, "node1.a"), came(2, T0, "node1.b"))
+    assert nodes.take(fault(1, T0 + 1_000, "node1")) == [], "nobody knows which of them"
+    nodes.take(fault(2, T0 + 1_000, "node1.b"))
+    assert told_names(nodes) == [("2", "node1.b", "node1.b")]
+
+
+def test_an_address_has_no_domain() -> None:
+    nodes = Nodes()
+    nodes.take(came(1, T0, "10.0.0.5"), fault(1, T0 + 1_000, "10.0.0.6"))
+    assert nodes.told == []
+
+
+def test_what_was_recorded_under_a_whole_name_is_still_read() -> None:
+    fact = came(1, T0, "node1.cluster.lan")
+    assert node_of(fact) == "local/node1"
+    keys = ("local/node1", "local/node1.cluster.lan", "local/node1.other.lan", "other/node1")
+    assert [is_recorded_under(fact, key) for key in keys] == [True, True, False, False]
 
 
 def test_a_line_that_is_read_again_is_told_once() -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from recovery.metrics import REGISTRY
 from schemas.bookkeeping import SourceRead
-from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold
+from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold, node_of
 from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
 from streams.decide.nodes import decide_node
 from streams.watch.node_lines import OLDEST_MS, NodeLines, Where, host_of, node_name
@@ -120,6 +120,14 @@ def test_in_a_file_of_many_nodes_each_line_names_its_own(tmp_path: Path) -> None
     site = Site(tmp_path, "all.log")
     site.append("all.log", XID, XID.replace("node2", "node3.cluster.lan"), XID.replace("Aug  1 10:00:05 node2 ", ""))
     assert names(site.turn()) == [("node2", "xid-off-the-bus"), ("node3", "xid-off-the-bus")]
+
+
+def test_a_host_keeps_its_domain_where_two_nodes_may_differ_by_it(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.append("node2.cluster.lan/kern.log", XID)
+    [fact] = site.turn()
+    assert (fact.fault.node, fact.fault.evidence.node) == ("node2", "node2.cluster.lan")
+    assert node_of(fact) == node_of(NodeAllocated("", "", attempt(0), "node2.cluster.lan", T0, T0))
 
 
 def test_machines_with_a_log_of_the_same_name_keep_their_own_places_and_lines(tmp_path: Path) -> None:
@@ -297,7 +305,7 @@ def test_secrets_are_masked_and_a_fault_without_a_host_is_counted() -> None:
     ("line", "host"),
     [
         (b"Aug  1 10:00:05 node2 kernel: x", "node2"),
-        (b"<4>Aug 11 10:00:05 node2.hpc.example.org kernel: x", "node2"),
+        (b"<4>Aug 11 10:00:05 node2.hpc.example.org kernel: x", "node2.hpc.example.org"),
         (b"2026-08-01T10:00:05.123456+02:00 gpu-17 kernel: x", "gpu-17"),
         (b"<6>1 2026-08-01T10:00:05Z gpu-17 kernel - - - x", "gpu-17"),
         (b"Aug  1 10:00:05 10.2.3.4 kernel: x", "10.2.3.4"),
