@@ -60,7 +60,7 @@ class Questions:
 
 @dataclass(frozen=True)
 class StoreSaid:
-    """What one log source beside files says: when the attempt's newest line was written, or why it does not know."""
+    """What one log source beside files says: when the attempt's newest line was written, and what it could not see."""
 
     source: str
     last_ms: int | None
@@ -68,6 +68,8 @@ class StoreSaid:
     problem: str
     dead: bool = False
     """It gave lines of several running attempts, and then of none: its collector may have died."""
+    empty: bool = False
+    """It answered, and has no line of the attempt: the attempt may well print elsewhere."""
 
 
 def answer(
@@ -79,27 +81,41 @@ def answer(
 ) -> OutputChecked:
     """Look at the attempt's files now. `seen_ms` says when a path was last seen to grow, if it is followed.
 
-    `said` is what stores answer beside. Who sees a file itself need not wait for what a store may get late.
+    `said` is what stores answer beside. Who sees a file itself need not wait for what a store may get late. Silence is
+    told only by all places together: where one of them can't be seen, only recent output elsewhere is an answer.
     """
-    grown: list[int] = []
-    problems: list[str] = []
-    for path in asked.log_paths:
-        try:
-            grown.append(max(Path(path).stat().st_mtime_ns // 1_000_000, seen_ms(path) or 0))
-        except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
-    if not asked.log_paths:
-        problems.append("the scheduler names no output of this attempt")
-    delay_ms = 0 if grown else max((one.delay_ms for one in said if one.last_ms is not None), default=0)
-    grown += [one.last_ms for one in said if one.last_ms is not None]
-    problems += [one.problem for one in said if one.last_ms is None]
+    written, unseen = _files(asked, seen_ms)
+    told = [one.last_ms for one in said if one.last_ms is not None]
+    if told:
+        unseen = []  # they are collected from somewhere else
+    problems = [*unseen, *(one.problem for one in said if one.problem and not one.empty)]
+    newest_ms = max([*written, *told], default=None)
+    if newest_ms is None:
+        problems += [one.problem for one in said if one.empty]
+        problems = problems or ["nothing was written to its files since it began"]
+    recent = newest_ms is not None and now_ms - newest_ms < asked.budget_ms // 2
     return OutputChecked(
         event_id=derived_id("checked", asked.event_id),
         cause=asked.event_id,
         attempt=asked.attempt,
         position=position,
-        last_output_ms=max(grown, default=None),
-        delay_ms=delay_ms,
-        error="; ".join(problems) if not grown else None,
+        last_output_ms=newest_ms,
+        delay_ms=0 if written else max((one.delay_ms for one in said if one.last_ms is not None), default=0),
+        error=None if recent or not problems else "; ".join(problems),
         checked_ms=now_ms,
     )
+
+
+def _files(asked: OutputAsked, seen_ms: Callable[[str], int | None]) -> tuple[list[int], list[str]]:
+    """When the attempt's files were last written, and why some can't be seen. What was written before the attempt
+    began is of another: such a file has none of its output yet."""
+    written: list[int] = []
+    unseen: list[str] = []
+    for path in asked.log_paths:
+        try:
+            written.append(max(Path(path).stat().st_mtime_ns // 1_000_000, seen_ms(path) or 0))
+        except OSError as error:
+            unseen.append(f"{path}: {error.strerror}")
+    if not asked.log_paths:
+        unseen.append("the scheduler names no output of this attempt")
+    return [at_ms for at_ms in written if at_ms >= (asked.start_ms or 0)], unseen

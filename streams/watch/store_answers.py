@@ -141,8 +141,10 @@ class StoreAnswers:
             words = f"{name} gave lines of it, and for {quiet_ms // 1000} s none of any job"
             return StoreSaid(name, None, one.delay_ms, f"{words}: its collector may have died", dead=True)
         if own:
-            return StoreSaid(name, max(own), one.delay_ms, "")
-        return StoreSaid(name, None, one.delay_ms, found.own.problem or f"{name} has no line of this attempt")
+            return StoreSaid(name, max(own), one.delay_ms, found.own.problem)
+        if found.own.problem:
+            return StoreSaid(name, None, one.delay_ms, found.own.problem)
+        return StoreSaid(name, None, one.delay_ms, f"{name} has no line of this attempt", empty=True)
 
     def _times(self, answer: Answer, directory: Directory, now_ms: int) -> list[tuple[AttemptId | None, int]]:
         """Whose lines these are, as far as that is known, and when they were written."""
