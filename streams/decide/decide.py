@@ -176,7 +176,7 @@ def _take_progress(
         step=fact.step,
         progress_ms=turn.now_ms,
         pace=straggler.pace_after(before, fact.seconds_per_step, turn.policy),
-        stall=stall.after_step(before.stall, turn.now_ms) if moved else before.stall,
+        stall=stall.after_step(job, before.stall, fact, turn.now_ms) if moved else before.stall,
     )
     judged = straggler.judged(turn, job, before.pace, attempt, fact.seconds_per_step)
     if judged is not None:

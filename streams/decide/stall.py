@@ -8,7 +8,7 @@ the attempt still prints. Recent output speaks against a hang, for a while; no a
 from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, OutputAsked
-from schemas.facts import OutputChecked, PhaseEntered, TimerFired
+from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
 from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -41,26 +41,43 @@ def budget_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", 0, None)
-    return job.with_attempt(_arm(turn, job, replace(attempt, stall=replace(stall, moved_ms=turn.now_ms))))
+    stall = replace(stall, moved_ms=turn.now_ms, stepped_ms=None, line_ms=None)
+    return job.with_attempt(_arm(turn, job, replace(attempt, stall=stall)))
 
 
-def after_step(before: Stall | None, now_ms: int) -> Stall:
+def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
     """What is known once another step was printed. The same step again is no movement."""
     stall = before or Stall(True, now_ms, 0, 0, None, "", 0, None)
-    gap_ms = now_ms - stall.moved_ms
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
-    normal = stall.in_loop and before is not None
+    gap_ms = _gap_ms(job, stall, fact, now_ms)
     return replace(
         stall,
         in_loop=True,
         moved_ms=now_ms,
-        gap_ms=max(stall.gap_ms, gap_ms) if normal else stall.gap_ms,
-        gaps=stall.gaps + 1 if normal else stall.gaps,
+        stepped_ms=now_ms,
+        line_ms=fact.line_ms,
+        gap_ms=max(stall.gap_ms, gap_ms),
+        gaps=stall.gaps + (gap_ms > 0),
         phase=None,
         asked="",
         patience=0,
         said=None,
     )
+
+
+def _gap_ms(job: JobState, stall: Stall, fact: ProgressObserved, now_ms: int) -> int:
+    """How long after the last step this one came; 0 where nobody can say.
+
+    By the lines' own times, where they can be true: steps that were read in one go arrive together, however slow they
+    were. What came closer than watch keeps steps tells only that it was read late.
+    """
+    gap_ms = 0
+    if fact.line_ms is not None and stall.line_ms is not None and stall.line_ms <= fact.line_ms <= now_ms:
+        gap_ms = fact.line_ms - stall.line_ms
+    elif stall.stepped_ms is not None:
+        gap_ms = now_ms - stall.stepped_ms
+    interval_ms = 0 if job.aps is None else job.aps.progress_interval_s * 1000
+    return gap_ms if 2 * gap_ms >= interval_ms else 0
 
 
 def moved_on(turn: Turn, job: JobState, attempt: Attempt) -> Attempt:

@@ -25,7 +25,7 @@ from schemas.vocabulary import (
     Witness,
 )
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 KEPT_ATTEMPTS = 4
 KEPT_LINES = 64
 """Lines of an incident that are kept: enough to see which one of many nodes is silent."""
@@ -114,6 +114,10 @@ class Stall:
     asked: str
     patience: int
     said: Refusal | None
+    stepped_ms: int | None = None
+    """When the last step was recorded; None where the time to the next one would tell nothing."""
+    line_ms: int | None = None
+    """The same by the line's own time."""
 
 
 @dataclass(frozen=True)

@@ -245,17 +245,32 @@ class Story:
         )
 
     def progress(
-        self, step: int, index: int = 0, *, seconds: float = 0.2, loss: float | None = 1.0, ahead_s: float = 0
+        self,
+        step: int,
+        index: int = 0,
+        *,
+        seconds: float = 0.2,
+        loss: float | None = 1.0,
+        line_ms: int | None = 0,
     ) -> tuple[Emitted, ...]:
-        """A step is printed, with a time of its own that may be ahead."""
+        """Watch keeps a step; `line_ms` 0: its line says the time of now."""
         self.offset += 100
         self.now_ms += 1
-        line_ms = self.now_ms + int(ahead_s * 1000)
         position = Position("file:/logs/train.out", 0, self.offset)
         event_id = derived_id(position.source, position.offset)
         return self.take(
             ProgressObserved(
-                event_id, "", attempt(index), position, "megatron", step, 100, seconds, loss, line_ms, self.now_ms
+                event_id,
+                "",
+                attempt(index),
+                position,
+                "megatron",
+                step,
+                100,
+                seconds,
+                loss,
+                self.now_ms if line_ms == 0 else line_ms,
+                self.now_ms,
             )
         )
 

@@ -107,6 +107,26 @@ def test_a_learned_budget_is_never_under_four_progress_intervals() -> None:
     assert story.events(OutputAsked) == []
 
 
+@pytest.mark.parametrize("stamped", [True, False], ids=["the lines say when", "lines without a time"])
+def test_steps_that_are_read_in_one_go_do_not_teach_a_short_budget(*, stamped: bool) -> None:
+    story = Story()
+    story.observe(AttemptState.RUNNING)
+    printed_ms, story.now_ms = story.now_ms, story.now_ms + 6_000_000
+    for step in range(20):
+        story.progress(step, line_ms=printed_ms + 300_000 * step if stamped else None)
+    story.wait(BUDGET_S - 5)
+    assert story.events(OutputAsked) == []
+
+
+def test_lines_of_the_future_do_not_teach_a_budget_and_arrival_does() -> None:
+    story = running()
+    for step in range(1, 10):
+        story.wait(60)
+        story.progress(step, line_ms=story.now_ms + 1_000_000 + 300_000 * step)
+    story.wait(BUDGET_S - 5)
+    assert story.events(OutputAsked) != []
+
+
 @pytest.mark.parametrize("phase", [Phase.CHECKPOINT, Phase.EVALUATION])
 def test_a_save_or_an_evaluation_may_be_silent_for_the_whole_configured_budget(phase: Phase) -> None:
     story = running(steps=10, every_s=2, progress_interval_s=2)

@@ -219,7 +219,7 @@ def test_steps_go_on_after_an_unstamped_line_whatever_zone_they_are_stamped_in(a
     caught(story, stamped=False)
     for step in range(20, 30):
         story.wait(20)
-        story.progress(step, ahead_s=ahead_s)
+        story.progress(step, line_ms=story.now_ms + ahead_s * 1000)
     assert withheld(story) == [Refusal.PROGRESS_RESUMED]
     assert story.advised() == []
 
