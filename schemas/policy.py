@@ -36,8 +36,10 @@ class Policy:
     advice_valid_s: Annotated[float, "Advice against a running attempt holds this long unless renewed"] = 300.0
     attribution_deadline_s: Annotated[float, "how long to wait for the attribution provider; 0 asks nobody"] = 0.0
     stall_answer_s: Annotated[float, "how long to wait for the answer whether a silent attempt still prints"] = 60.0
-    stall_recent_s: Annotated[float, "output no older than this is recent: the attempt is not silent"] = 60.0
-    stall_patience: Annotated[int, "output that grows this many budgets long without a step is a hang too"] = 3
+    stall_recent_s: Annotated[float, "output no older than this, or half the budget, is recent: no silence"] = 60.0
+    stall_patience: Annotated[
+        int, "output that grows this many configured thresholds long without a step is a hang too"
+    ] = 3
     straggler_factor: Annotated[float, "steps this much slower than the attempt's own baseline are slow"] = 1.5
     straggler_samples: Annotated[int, "so many slow progress facts in a row are a straggler"] = 5
     straggler_recovery: Annotated[int, "1: a straggler is restarted; 0: it is only recorded"] = 0

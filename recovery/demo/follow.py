@@ -17,7 +17,7 @@ from recovery.demo.scenario import BROKEN, Scenario
 from recovery.demo.slurm import Cluster
 
 POLL_S = 0.3
-DEADLINE_S = 120.0
+DEADLINE_S = 180.0
 OBSERVE_SETTLE_S = 3.0
 STYLES = {
     "signature": "yellow",

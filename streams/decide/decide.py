@@ -159,7 +159,7 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
         return incident.line_matched(turn, job, attempt, fact)
     job = job.with_attempt(attempt)
     if isinstance(fact, BlindReported):
-        return job
+        return stall.blinded(job, attempt, fact)
     if isinstance(fact, PhaseEntered):
         return stall.phase_entered(turn, job, attempt, fact)
     return stall.loaded(turn, job, attempt)

@@ -2,13 +2,14 @@
 
 Armed by the first sign of progress, never before. The budget of silence is what the job's policy allows, or less once
 the attempt's own steps have shown what is normal. When it is spent nothing is concluded yet: watch is asked whether
-the attempt still prints. Recent output speaks against a hang, for a while; no answer means no action.
+the attempt still prints. Recent output speaks against a hang, for several times the configured budget, whatever was
+learned: that steps are rare now is no standstill; no answer means no action.
 """
 
 from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, OutputAsked
-from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
+from schemas.facts import BlindReported, OutputChecked, PhaseEntered, ProgressObserved, TimerFired
 from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -18,36 +19,45 @@ from streams.decide.turn import Turn
 
 LEARN_FROM = 5
 """Gaps between steps that must have been seen before the budget is learned from them."""
-GAP_FACTOR = 6
+GAP_FACTOR = 10
 """A learned budget is this many of the longest normal gaps."""
 LEAST_INTERVALS = 4
 """A learned budget is never under this many progress intervals (design, rule 15): watch throttles to one."""
+LEAST_LEARNED_S = 60
+"""A learned budget is never under this, however often a job wants its progress recorded: that says nothing of pauses
+that its steps never had yet, such as the first evaluation."""
 
 
 def budget_ms(job: JobState, stall: Stall) -> int:
     """How long the attempt may be silent now, in ms; never above what the job's policy says."""
+    configured = _configured_ms(job, stall)
+    if job.aps is None or not stall.in_loop or stall.phase is not None or stall.gaps < LEARN_FROM:
+        return configured
+    least_s = max(LEAST_INTERVALS * job.aps.progress_interval_s, LEAST_LEARNED_S)
+    return min(configured, max(GAP_FACTOR * stall.gap_ms, least_s * 1000))
+
+
+def _configured_ms(job: JobState, stall: Stall) -> int:
+    """What the job's policy says of where the attempt is."""
     aps = job.aps
     if aps is None:
         raise ValueError("only a job with a policy is watched for hangs")
-    if not stall.in_loop:
-        return aps.log_based_timeout_threshold_pretraining * 1000
-    configured = aps.log_based_timeout_threshold_trainingloop * 1000
-    if stall.phase is not None or stall.gaps < LEARN_FROM:
-        return configured
-    learned = max(GAP_FACTOR * stall.gap_ms, LEAST_INTERVALS * aps.progress_interval_s * 1000)
-    return min(configured, learned)
+    seconds = (
+        aps.log_based_timeout_threshold_trainingloop if stall.in_loop else aps.log_based_timeout_threshold_pretraining
+    )
+    return seconds * 1000
 
 
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop."""
-    stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", 0, None)
+    stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
     stall = replace(stall, moved_ms=turn.now_ms, stepped_ms=None, line_ms=None)
     return job.with_attempt(_arm(turn, job, replace(attempt, stall=stall)))
 
 
 def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
     """What is known once another step was printed. The same step again is no movement."""
-    stall = before or Stall(True, now_ms, 0, 0, None, "", 0, None)
+    stall = before or Stall(True, now_ms, 0, 0, None, "", None)
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
     gap_ms = _gap_ms(job, stall, fact, now_ms)
     return replace(
@@ -60,7 +70,6 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         gaps=stall.gaps + (gap_ms > 0),
         phase=None,
         asked="",
-        patience=0,
         said=None,
     )
 
@@ -142,17 +151,30 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
     if fact.error is not None or fact.last_output_ms is None:
         text = f"Whether the attempt still prints could not be seen: {fact.error or 'no file was read'}."
         return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)
-    budget = budget_ms(job, stall)
-    quiet_ms = fact.checked_ms - fact.last_output_ms
-    recent_ms = min(int(turn.policy.stall_recent_s * 1000), budget) + fact.delay_ms
-    if quiet_ms >= recent_ms:
-        return _hang(turn, job, attempt, f"no step for {_s(turn.now_ms - stall.moved_ms)} and no output either")
-    attempt = replace(attempt, stall=replace(stall, patience=stall.patience + 1))
-    if stall.patience + 1 >= turn.policy.stall_patience:
-        text = f"output still grows, but no step came for {_s(turn.now_ms - stall.moved_ms)}"
-        return _hang(turn, job, attempt, text)
-    text = f"No step for {_s(turn.now_ms - stall.moved_ms)}, but output came {_s(quiet_ms)} ago."
+    quiet_ms, still_ms = fact.checked_ms - fact.last_output_ms, turn.now_ms - stall.moved_ms
+    if quiet_ms >= _recent_ms(turn, budget_ms(job, stall)) + fact.delay_ms:
+        return _hang(turn, job, attempt, f"no step for {_s(still_ms)} and no output either")
+    if stall.blind:
+        text = f"Output came {_s(quiet_ms)} ago, and watch does not see what it says: steps may well come."
+        return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)
+    if still_ms >= turn.policy.stall_patience * _configured_ms(job, stall):
+        return _hang(turn, job, attempt, f"output still grows, but no step came for {_s(still_ms)}")
+    text = f"No step for {_s(still_ms)}, but output came {_s(quiet_ms)} ago."
     return _withhold(turn, job, attempt, Refusal.RECENT_OUTPUT, text)
+
+
+def _recent_ms(turn: Turn, budget: int) -> int:
+    """How old output may be and still be recent: a line each minute and a half is no silence where fourteen minutes of
+    it are allowed."""
+    return max(min(int(turn.policy.stall_recent_s * 1000), budget), budget // 2)
+
+
+def blinded(job: JobState, attempt: Attempt, fact: BlindReported) -> JobState:
+    """Watch can't see what the attempt does, or sees again: meanwhile, that no step is told proves nothing."""
+    stall = attempt.stall
+    if stall is None:
+        return job
+    return job.with_attempt(replace(attempt, stall=replace(stall, blind=bool(fact.kinds))))
 
 
 def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:

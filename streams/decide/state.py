@@ -112,12 +112,13 @@ class Stall:
     gaps: int
     phase: Phase | None
     asked: str
-    patience: int
     said: Refusal | None
     stepped_ms: int | None = None
     """When the last step was recorded; None where the time to the next one would tell nothing."""
     line_ms: int | None = None
     """The same by the line's own time."""
+    blind: bool = False
+    """Watch can't see what the attempt does."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from schemas.decisions import AdviceWithheld, AnomalyDetected, OutputAsked
+from schemas.facts import BlindReported
+from schemas.identity import Position, derived_id
 from schemas.policy import DEFAULT_POLICY, Policy
-from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal
-from tests.decide.story import OPTED_IN, Story
+from schemas.vocabulary import AnomalyKind, AttemptState, BlindKind, FaultClass, Phase, Refusal
+from streams.decide.stall import LEAST_LEARNED_S
+from tests.decide.story import OPTED_IN, Story, attempt
 
 BUDGET_S = OPTED_IN.log_based_timeout_threshold_trainingloop
 FAST = replace(OPTED_IN, progress_interval_s=2)
@@ -74,6 +77,58 @@ def test_recent_output_suppresses_it_for_a_while_but_not_for_ever() -> None:
     assert story.advised() == [(0, "RESTARTED", ())]
 
 
+def answered(story: Story, seconds: float, quiet_s: float) -> None:
+    """So long no step comes, and each question is answered: the last output came `quiet_s` ago."""
+    end_ms, seen = story.now_ms + int(seconds * 1000), len(story.events(OutputAsked))
+    while story.now_ms < end_ms:
+        story.wait(1)
+        for asked in story.events(OutputAsked)[seen:]:
+            story.output_checked(quiet_s, asked=asked)
+            seen += 1
+
+
+def test_growing_output_has_several_of_the_configured_thresholds_whatever_was_learned() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    answered(story, DEFAULT_POLICY.stall_patience * BUDGET_S - 5, quiet_s=5)
+    assert len(story.events(OutputAsked)) > DEFAULT_POLICY.stall_patience
+    assert story.advised() == []
+    answered(story, 2 * LEAST_LEARNED_S, quiet_s=5)
+    assert story.advised() == [(0, "RESTARTED", ())]
+
+
+def test_output_that_comes_rarely_is_no_silence() -> None:
+    story = running()
+    answered(story, BUDGET_S + 5, quiet_s=100)
+    assert refusals(story) == [Refusal.RECENT_OUTPUT]
+    assert story.advised() == []
+
+
+def blind(story: Story, *kinds: BlindKind) -> None:
+    story.offset += 1
+    kind = BlindKind.UNKNOWN_FORMAT
+    position = Position(f"blind:{kind}", story.offset, int(not kinds))
+    event_id = derived_id(position.source, position.epoch)
+    story.take(BlindReported(event_id, "", attempt(), position, kind, not kinds, "", "", kinds, 0, story.now_ms))
+
+
+def test_while_watch_does_not_know_the_format_growing_output_is_no_hang_and_silence_is() -> None:
+    story = running()
+    blind(story, BlindKind.UNKNOWN_FORMAT)
+    answered(story, 10 * BUDGET_S, quiet_s=5)
+    assert refusals(story) == [Refusal.UNKNOWN_STATE]
+    assert story.advised() == []
+    answered(story, BUDGET_S + 5, quiet_s=BUDGET_S)
+    assert story.advised()[0] == (0, "RESTARTED", ())
+
+
+def test_once_watch_sees_again_growing_output_is_a_hang() -> None:
+    story = running()
+    blind(story, BlindKind.UNKNOWN_FORMAT)
+    blind(story)
+    answered(story, DEFAULT_POLICY.stall_patience * BUDGET_S + 60, quiet_s=5)
+    assert story.advised()[0] == (0, "RESTARTED", ())
+
+
 def test_no_answer_in_time_is_no_action_and_is_recorded() -> None:
     story = running()
     story.wait(BUDGET_S + DEFAULT_POLICY.stall_answer_s + 5)
@@ -94,15 +149,25 @@ def test_what_cannot_be_seen_is_no_action() -> None:
 
 def test_the_budget_is_learned_from_the_attempts_own_steps_and_never_above_the_configured() -> None:
     story = running(steps=10, every_s=2, progress_interval_s=2)
-    story.wait(13)
+    story.wait(LEAST_LEARNED_S - 1)
+    assert story.events(OutputAsked) == []
+    story.wait(2)
     assert len(story.events(OutputAsked)) == 1
+    often = running(steps=10, every_s=20, progress_interval_s=2)
+    often.wait(199)
+    assert often.events(OutputAsked) == []
+    often.wait(2)
+    assert len(often.events(OutputAsked)) == 1
+    short = running(steps=10, every_s=2, progress_interval_s=2, log_based_timeout_threshold_trainingloop=10)
+    short.wait(11)
+    assert len(short.events(OutputAsked)) == 1
     slow = running(steps=10, every_s=700)
     slow.wait(BUDGET_S + 1)
     assert len(slow.events(OutputAsked)) == 1
 
 
 def test_a_learned_budget_is_never_under_four_progress_intervals() -> None:
-    story = running(steps=10, every_s=0.01, progress_interval_s=60)
+    story = running(steps=10, every_s=31, progress_interval_s=60)
     story.wait(239)
     assert story.events(OutputAsked) == []
 
@@ -194,5 +259,5 @@ def test_saves_between_the_steps_that_are_kept_do_not_hide_the_rhythm() -> None:
         story.progress(step)
     story.enter(Phase.CHECKPOINT)
     story.checkpoint(10)
-    story.wait(14)
+    story.wait(LEAST_LEARNED_S + 1)
     assert len(story.events(OutputAsked)) == 1
