@@ -46,7 +46,8 @@ def attribute(rules: Rules, attempt: Attempt, incident: Incident, before: Sequen
 
 def _from_lines(rules: Rules, attempt: Attempt, incident: Incident, before: Sequence[Attempt]) -> Attribution:
     stall = attempt.stall
-    done = stall is not None and stall.phase is Phase.FINISHING and stall.moved_ms < incident.opened_ms
+    ended = stall is not None and stall.phase is Phase.FINISHING and not stall.stepped
+    done = ended and stall is not None and stall.moved_ms < incident.opened_ms
     cause = rules.weigh(
         incident.lines,
         Scene(

@@ -26,6 +26,10 @@ LEAST_INTERVALS = 4
 LEAST_LEARNED_S = 60
 """A learned budget is never under this, however often a job wants its progress recorded: that says nothing of pauses
 that its steps never had yet, such as the first evaluation."""
+FINISHING_FACTOR = 4
+"""After its end was announced an attempt may be silent for so many of the longer threshold, an hour by default: results
+are merged and uploaded without a word, and what is lost then is the whole job. Yet one that hangs there holds its nodes
+until its time limit, and the announcement may have been of an epoch or an evaluation."""
 
 
 def budget_ms(job: JobState, stall: Stall) -> int:
@@ -42,10 +46,10 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
     aps = job.aps
     if aps is None:
         raise ValueError("only a job with a policy is watched for hangs")
-    seconds = (
-        aps.log_based_timeout_threshold_trainingloop if stall.in_loop else aps.log_based_timeout_threshold_pretraining
-    )
-    return seconds * 1000
+    before, within = aps.log_based_timeout_threshold_pretraining, aps.log_based_timeout_threshold_trainingloop
+    if stall.phase is Phase.FINISHING:
+        return FINISHING_FACTOR * max(before, within) * 1000
+    return (within if stall.in_loop else before) * 1000
 
 
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
@@ -56,7 +60,10 @@ def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
 
 
 def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
-    """What is known once another step was printed. The same step again is no movement."""
+    """What is known once another step was printed. The same step again is no movement.
+
+    One step after a phase was entered may have been printed late, by another rank; a second one ends the phase.
+    """
     stall = before or Stall(True, now_ms, 0, 0, None, "", None)
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
     gap_ms = _gap_ms(job, stall, fact, now_ms)
@@ -68,7 +75,8 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         line_ms=fact.line_ms,
         gap_ms=max(stall.gap_ms, gap_ms),
         gaps=stall.gaps + (gap_ms > 0),
-        phase=None,
+        phase=None if stall.stepped else stall.phase,
+        stepped=True,
         asked="",
         said=None,
     )
@@ -103,14 +111,11 @@ def saved(job: JobState, attempt: Attempt) -> JobState:
 
 
 def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:
-    """The attempt says that it does something else: silence is normal, and after the end for ever."""
+    """The attempt says that it does something else: silence is normal for a while."""
     if attempt.stall is None:
         return job
-    stall = replace(attempt.stall, phase=fact.phase, moved_ms=turn.now_ms)
-    attempt = replace(attempt, stall=stall)
-    if fact.phase is Phase.FINISHING:
-        attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
-    return job.with_attempt(attempt)
+    stall = replace(attempt.stall, phase=fact.phase, stepped=False, moved_ms=turn.now_ms)
+    return job.with_attempt(replace(attempt, stall=stall))
 
 
 def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
@@ -154,6 +159,9 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
     quiet_ms, still_ms = fact.checked_ms - fact.last_output_ms, turn.now_ms - stall.moved_ms
     if quiet_ms >= _recent_ms(turn, budget_ms(job, stall)) + fact.delay_ms:
         return _hang(turn, job, attempt, f"no step for {_s(still_ms)} and no output either")
+    if stall.phase is Phase.FINISHING:
+        text = f"The attempt said that it ends, and output came {_s(quiet_ms)} ago."
+        return _withhold(turn, job, attempt, Refusal.RECENT_OUTPUT, text)
     if stall.blind:
         text = f"Output came {_s(quiet_ms)} ago, and watch does not see what it says: steps may well come."
         return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)

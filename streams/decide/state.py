@@ -117,6 +117,8 @@ class Stall:
     """When the last step was recorded; None where the time to the next one would tell nothing."""
     line_ms: int | None = None
     """The same by the line's own time."""
+    stepped: bool = False
+    """A step was recorded since a phase was entered last."""
     blind: bool = False
     """Watch can't see what the attempt does."""
 

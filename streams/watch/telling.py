@@ -59,7 +59,7 @@ class Teller:
             yield saved_fact(line, attempt, found.saved, step)
         if found.loaded is not None and (step := self._step_of(found.loaded, line, attempt)) is not None:
             yield loaded_fact(line, attempt, found.loaded, step)
-        if found.phase is not None and self._throttle.keeps_fault(attempt, found.phase, None, None, at_ms):
+        if found.phase is not None and self._throttle.keeps_phase(attempt, found.phase, at_ms):
             yield phase_fact(line, attempt, found.phase)
 
     def forget(self, kept: set[AttemptId]) -> None:

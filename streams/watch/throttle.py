@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from schemas.identity import AttemptId
+from schemas.vocabulary import Phase
 
 MOST_OF_ORIGIN = 8
 """Facts of one signature from one node and rank at once."""
@@ -19,6 +20,9 @@ MOST_OF_SIGNATURE = 64
 RENEWED_MS = 240_000
 """In this long as many facts again are kept, evenly spread: a fault that lasts is told every half minute, so that an
 attempt that begins meanwhile hears of it."""
+STEPS_AFTER_PHASE = 2
+"""Steps that are kept at once after a phase was told: one may be printed late, by another rank; two show that the
+attempt steps again."""
 MOST_BURSTS = 20_000
 """Bursts that are remembered: node logs name any number of hosts, and nobody says which of them are over."""
 
@@ -60,15 +64,25 @@ class Throttle:
 
     def __init__(self) -> None:
         self._progress_ms: dict[AttemptId, int] = {}
+        self._due: dict[AttemptId, int] = {}
         self._bursts: OrderedDict[tuple[Hashable, str], _Burst] = OrderedDict()
 
     def keeps_progress(self, attempt: AttemptId, at_ms: int, interval_ms: int) -> bool:
-        """Whether a step at this time is kept: the first of an attempt, then one an interval."""
-        last_ms = self._progress_ms.get(attempt)
-        if last_ms is not None and abs(at_ms - last_ms) < interval_ms:
+        """Whether a step at this time is kept: the first of an attempt and after a phase, then one an interval."""
+        last_ms, due = self._progress_ms.get(attempt), self._due.pop(attempt, 0)
+        if due > 1:
+            self._due[attempt] = due - 1
+        if due == 0 and last_ms is not None and abs(at_ms - last_ms) < interval_ms:
             return False
         self._progress_ms[attempt] = at_ms
         return True
+
+    def keeps_phase(self, attempt: AttemptId, phase: Phase, at_ms: int) -> bool:
+        """Whether it is kept that the attempt does something else; then so are the next steps, which take it back."""
+        kept = self.keeps_fault(attempt, phase, None, None, at_ms)
+        if kept:
+            self._due[attempt] = STEPS_AFTER_PHASE
+        return kept
 
     def keeps_fault(self, of: Hashable, signature: str, node: str | None, rank: int | None, at_ms: int) -> bool:
         """Whether this line of a signature is kept: the first ones of each origin, then one now and again.
@@ -92,4 +106,5 @@ class Throttle:
     def forget(self, kept: set[AttemptId]) -> None:
         """Forget all attempts but these."""
         self._progress_ms = {attempt: at for attempt, at in self._progress_ms.items() if attempt in kept}
+        self._due = {attempt: due for attempt, due in self._due.items() if attempt in kept}
         self._bursts = OrderedDict((key, burst) for key, burst in self._bursts.items() if key[0] in kept)

@@ -11,7 +11,7 @@ from schemas.facts import BlindReported
 from schemas.identity import Position, derived_id
 from schemas.policy import DEFAULT_POLICY, Policy
 from schemas.vocabulary import AnomalyKind, AttemptState, BlindKind, FaultClass, Phase, Refusal
-from streams.decide.stall import LEAST_LEARNED_S
+from streams.decide.stall import FINISHING_FACTOR, LEAST_LEARNED_S
 from tests.decide.story import OPTED_IN, Story, attempt
 
 BUDGET_S = OPTED_IN.log_based_timeout_threshold_trainingloop
@@ -202,11 +202,41 @@ def test_a_save_or_an_evaluation_may_be_silent_for_the_whole_configured_budget(p
     assert len(story.events(OutputAsked)) == 1
 
 
-def test_after_the_end_of_training_silence_means_nothing() -> None:
+FINISHING_S = FINISHING_FACTOR * OPTED_IN.log_based_timeout_threshold_pretraining
+
+
+def test_after_the_end_of_training_an_attempt_may_be_silent_for_long_and_not_all_night() -> None:
     story = running(steps=10, every_s=2, progress_interval_s=2)
     story.enter(Phase.FINISHING)
-    story.wait(100_000)
+    story.wait(FINISHING_S - 5)
     assert story.events(OutputAsked) == []
+    story.wait(10)
+    story.output_checked(FINISHING_S)
+    assert story.advised() == [(0, "RESTARTED", ())]
+
+
+def test_after_the_end_of_training_output_without_steps_is_no_hang() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.enter(Phase.FINISHING)
+    answered(story, 10 * FINISHING_S, quiet_s=60)
+    assert refusals(story) == [Refusal.RECENT_OUTPUT]
+    assert story.advised() == []
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_two_steps_take_a_phase_back_and_one_that_may_be_printed_late_does_not(phase: Phase) -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.enter(phase)
+    story.progress(10)
+    story.wait(BUDGET_S - 5)
+    assert story.events(OutputAsked) == []
+    again = running(steps=10, every_s=2, progress_interval_s=2)
+    again.enter(phase)
+    again.progress(10)
+    again.wait(2)
+    again.progress(11)
+    again.wait(LEAST_LEARNED_S + 1)
+    assert len(again.events(OutputAsked)) == 1
 
 
 def test_a_loaded_checkpoint_arms_with_the_threshold_before_the_training_loop() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from schemas.bookkeeping import RecordParked
-from schemas.facts import CheckpointLoaded, CheckpointSaved, ProgressObserved, SignatureMatched
-from schemas.vocabulary import AttemptState, FaultClass, LineRole, Remedy, Scope
+from schemas.facts import CheckpointLoaded, CheckpointSaved, PhaseEntered, ProgressObserved, SignatureMatched
+from schemas.vocabulary import AttemptState, FaultClass, LineRole, Phase, Remedy, Scope
 from streams.watch.claims import Claim
 from streams.watch.source import IDLE_LOOK_MS, IDLE_MS, QUIET_MS, SETTLE_MS, Source
 from tests.watch.parts import (
@@ -96,6 +96,17 @@ def test_progress_is_throttled_but_the_first_and_every_checkpoint_are_kept(path:
     # of a backlog, steps are read each half minute
     assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [1, 90, 150]
     assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [199, 200]
+
+
+def test_the_steps_after_a_phase_are_kept_at_once_for_they_take_it_back(path: Path) -> None:
+    steps = [STEP.format(time=f"10:00:{number:02}.0", step=number) for number in range(9)]
+    source, told = Source(str(path), reading()), []
+    for line in [*steps[:4], "Done.\n", *steps[4:]]:
+        append(path, line)
+        for fact in facts_of(everything(source, NOW, running(path))):
+            assert isinstance(fact, ProgressObserved | PhaseEntered)
+            told.append(fact.step if isinstance(fact, ProgressObserved) else fact.phase)
+    assert told == [0, Phase.FINISHING, 4, 5]
 
 
 def test_a_row_of_skipped_steps_is_told_once_as_soon_as_it_is_too_long_to_be_a_search_for_a_scale(path: Path) -> None:
