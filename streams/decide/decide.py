@@ -154,7 +154,7 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
     if isinstance(fact, CheckpointSaved):
         best = fact.step if attempt.checkpoint_step is None else max(attempt.checkpoint_step, fact.step)
         attempt = replace(attempt, checkpoint_step=best)
-        return stall.saved(job.with_attempt(attempt), attempt)
+        return stall.saved(turn, job, attempt)
     if isinstance(fact, SignatureMatched):
         return incident.line_matched(turn, job, attempt, fact)
     job = job.with_attempt(attempt)

@@ -55,8 +55,7 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
-    stall = replace(stall, moved_ms=turn.now_ms, stepped_ms=None, line_ms=None)
-    return job.with_attempt(_arm(turn, job, replace(attempt, stall=stall)))
+    return _alive(turn, job, attempt, replace(stall, stepped_ms=None, line_ms=None))
 
 
 def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
@@ -98,24 +97,24 @@ def _gap_ms(job: JobState, stall: Stall, fact: ProgressObserved, now_ms: int) ->
 
 
 def moved_on(turn: Turn, job: JobState, attempt: Attempt) -> Attempt:
-    """Another step was printed: whether output grows is no question any more."""
+    """Another step was printed, or another sign of life: whether output grows is no question any more."""
     return _arm(turn, job, turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER))
 
 
-def saved(job: JobState, attempt: Attempt) -> JobState:
-    """A save is complete: what is silent from now on is not saving."""
+def saved(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """A save is complete: a sign of life, and what is silent from now on is not saving."""
     stall = attempt.stall
-    if stall is None or stall.phase is not Phase.CHECKPOINT:
-        return job
-    return job.with_attempt(replace(attempt, stall=replace(stall, phase=None)))
+    if stall is None:
+        return job.with_attempt(attempt)
+    phase = None if stall.phase is Phase.CHECKPOINT else stall.phase
+    return _alive(turn, job, attempt, replace(stall, phase=phase, stepped=False))
 
 
 def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:
     """The attempt says that it does something else: silence is normal for a while."""
     if attempt.stall is None:
         return job
-    stall = replace(attempt.stall, phase=fact.phase, stepped=False, moved_ms=turn.now_ms)
-    return job.with_attempt(replace(attempt, stall=stall))
+    return _alive(turn, job, attempt, replace(attempt.stall, phase=fact.phase, stepped=False))
 
 
 def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
@@ -191,6 +190,12 @@ def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
         return job
     attempt = replace(attempt, stall=replace(attempt.stall, asked=""))
     return _withhold(turn, job, attempt, Refusal.NO_ANSWER, "Nobody said in time whether the attempt still prints.")
+
+
+def _alive(turn: Turn, job: JobState, attempt: Attempt, stall: Stall) -> JobState:
+    """The attempt showed that it lives: its silence is counted from now on, and no earlier question about it counts."""
+    attempt = replace(attempt, stall=replace(stall, moved_ms=turn.now_ms, asked=""))
+    return job.with_attempt(moved_on(turn, job, attempt))
 
 
 def _arm(turn: Turn, job: JobState, attempt: Attempt) -> Attempt:

@@ -280,6 +280,25 @@ def test_a_hang_after_a_crash_line_is_left_to_the_incident() -> None:
     assert story.events(OutputAsked) == []
 
 
+def test_a_completed_save_is_a_sign_of_life() -> None:
+    story = running(steps=10, every_s=60)
+    story.enter(Phase.CHECKPOINT)
+    story.wait(BUDGET_S - 5)
+    story.checkpoint(9)
+    story.wait(599)  # ten of its gaps
+    assert story.events(OutputAsked) == []
+    story.wait(2)
+    assert len(story.events(OutputAsked)) == 1
+
+
+def test_a_save_that_nobody_announced_is_a_sign_of_life_too() -> None:
+    story = running()
+    story.wait(BUDGET_S - 5)
+    story.checkpoint(0)
+    story.wait(BUDGET_S - 5)
+    assert story.events(OutputAsked) == []
+
+
 def test_saves_between_the_steps_that_are_kept_do_not_hide_the_rhythm() -> None:
     story = running(steps=1, progress_interval_s=2)
     for step in range(1, 10):
