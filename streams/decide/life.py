@@ -14,7 +14,7 @@ from schemas.frozen import replace
 from schemas.identity import AttemptId
 from schemas.vocabulary import FAILURE_STATES, AttemptState, Disposition, Hold, Refusal, Resolution, TimerPurpose
 from streams.decide import advice as advices
-from streams.decide import allocation
+from streams.decide import allocation, stall
 from streams.decide import incident as incidents
 from streams.decide.aside import set_aside
 from streams.decide.state import KEPT_ATTEMPTS, NO_PACE, Attempt, JobState, empty
@@ -277,7 +277,9 @@ def _move(turn: Turn, job: JobState, known: Attempt, seen: JobObserved) -> JobSt
         )
     )
     if not attempt.final:
-        return job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
+        job = job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
+        returned = known.state is AttemptState.SUSPENDED and attempt.state is AttemptState.RUNNING
+        return stall.resumed(turn, job, job.current(attempt)) if returned else job
     attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
     if attempt.id.index == job.highest_index:
         attempt = turn.set_timer(attempt, TimerPurpose.JOB_CLOSE, turn.after(turn.policy.job_close_s))

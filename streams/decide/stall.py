@@ -110,6 +110,13 @@ def saved(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _alive(turn, job, attempt, replace(stall, phase=phase, stepped=False))
 
 
+def resumed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """The attempt was suspended and runs again: neither its silence nor the gap to its next step is its own."""
+    if attempt.stall is None:
+        return job
+    return _alive(turn, job, attempt, replace(attempt.stall, stepped_ms=None, line_ms=None))
+
+
 def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:
     """The attempt says that it does something else: silence is normal for a while."""
     if attempt.stall is None:
@@ -152,6 +159,8 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
     attempt = turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER)
     stall = replace(stall, asked="")
     attempt = replace(attempt, stall=stall)
+    if attempt.state is not AttemptState.RUNNING:
+        return _again(turn, job, attempt)
     if fact.error is not None or fact.last_output_ms is None:
         text = f"Whether the attempt still prints could not be seen: {fact.error or 'no file was read'}."
         return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)

@@ -271,6 +271,40 @@ def test_nothing_is_asked_of_an_attempt_that_ended_or_is_suspended() -> None:
         assert story.events(OutputAsked) == []
 
 
+@pytest.mark.parametrize("silent_s", [0, 300, 599])
+def test_the_silence_of_a_suspended_attempt_is_not_its_own(silent_s: int) -> None:
+    story = running(steps=10, every_s=60)
+    story.wait(silent_s)
+    story.observe(AttemptState.SUSPENDED)
+    story.wait(3_600)
+    story.observe(AttemptState.RUNNING)
+    story.wait(599)  # ten of its gaps
+    assert story.events(OutputAsked) == []
+    story.wait(2)
+    assert len(story.events(OutputAsked)) == 1
+
+
+def test_a_suspension_is_no_gap_between_steps() -> None:
+    story = running(steps=10, every_s=60)
+    story.observe(AttemptState.SUSPENDED)
+    story.wait(3_600)
+    story.observe(AttemptState.RUNNING)
+    story.progress(10)
+    story.wait(601)
+    assert len(story.events(OutputAsked)) == 1
+
+
+def test_an_answer_to_a_question_from_before_a_suspension_does_not_count() -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    story.observe(AttemptState.SUSPENDED)
+    story.output_checked(BUDGET_S)
+    assert story.advised() == []
+    story.observe(AttemptState.RUNNING)
+    story.output_checked(BUDGET_S)
+    assert story.advised() == []
+
+
 def test_a_hang_after_a_crash_line_is_left_to_the_incident() -> None:
     story = running()
     story.line()
