@@ -17,6 +17,9 @@ MAX_WORKFLOW_ID = 256
 MOST = 2**31 - 1
 """Above any number that means something, and as milliseconds still far from what a record can hold."""
 
+INTERVALS_OF_THRESHOLD = 4
+"""So often at least progress is recorded in the time after which silence of the training loop is looked at."""
+
 
 class InvalidAps(ValueError):
     """A comment that claims to be an APS and is not one; the message names the key and what is allowed."""
@@ -43,6 +46,14 @@ class Aps:
         """How long the job may be silent, at most: within its training loop, or before it."""
         loop, before = self.log_based_timeout_threshold_trainingloop, self.log_based_timeout_threshold_pretraining
         return (loop if in_loop else before) * 1000
+
+    @property
+    def progress_kept_every_ms(self) -> int:
+        """How often progress is recorded: a hang threshold below the interval could not be told by it."""
+        interval_ms = self.progress_interval_s * 1000
+        if not self.log_based_timeout_enabled:
+            return interval_ms
+        return min(interval_ms, self.log_based_timeout_threshold_trainingloop * 1000 // INTERVALS_OF_THRESHOLD)
 
 
 def parse_aps(comment: str) -> Aps | None:

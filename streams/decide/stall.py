@@ -37,8 +37,8 @@ def budget_ms(job: JobState, stall: Stall) -> int:
     configured = _configured_ms(job, stall)
     if job.aps is None or not stall.in_loop or stall.phase is not None or stall.gaps < LEARN_FROM:
         return configured
-    least_s = max(LEAST_INTERVALS * job.aps.progress_interval_s, LEAST_LEARNED_S)
-    return min(configured, max(GAP_FACTOR * stall.gap_ms, least_s * 1000))
+    least = max(LEAST_INTERVALS * job.aps.progress_kept_every_ms, LEAST_LEARNED_S * 1000)
+    return min(configured, max(GAP_FACTOR * stall.gap_ms, least))
 
 
 def _configured_ms(job: JobState, stall: Stall) -> int:
@@ -92,7 +92,7 @@ def _gap_ms(job: JobState, stall: Stall, fact: ProgressObserved, now_ms: int) ->
         gap_ms = fact.line_ms - stall.line_ms
     elif stall.stepped_ms is not None:
         gap_ms = now_ms - stall.stepped_ms
-    interval_ms = 0 if job.aps is None else job.aps.progress_interval_s * 1000
+    interval_ms = 0 if job.aps is None else job.aps.progress_kept_every_ms
     return gap_ms if 2 * gap_ms >= interval_ms else 0
 
 

@@ -57,7 +57,7 @@ def claims_of(views: Iterable[JobView]) -> Mapping[str, Claim]:
     for view in views:
         if view.closed or view.mode is Mode.DISABLED:
             continue
-        interval_ms = view.aps.progress_interval_s * 1000 if view.aps else DEFAULT_INTERVAL_MS
+        interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS
         for attempt, window in zip(view.attempts, windows_of(view), strict=True):
             for path in dict.fromkeys(attempt.log_paths):
                 writers[path].append(Writer(window, attempt.nodes, interval_ms))

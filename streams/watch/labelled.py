@@ -84,7 +84,7 @@ class Directory:
         return Nobody("the record has neither a job id nor a file")
 
     def _add(self, view: JobView) -> None:
-        interval_ms = view.aps.progress_interval_s * 1000 if view.aps else DEFAULT_INTERVAL_MS
+        interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS
         windows = zip(view.attempts, windows_of(view), strict=True)
         writers = tuple(Writer(window, attempt.nodes, interval_ms) for attempt, window in windows)
         paths = tuple(attempt.log_paths for attempt in view.attempts)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from schemas.aps import Aps
 from schemas.bookkeeping import RecordParked
 from schemas.facts import CheckpointLoaded, CheckpointSaved, PhaseEntered, ProgressObserved, SignatureMatched
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Phase, Remedy, Scope
@@ -157,6 +159,17 @@ def test_a_job_may_ask_for_a_shorter_progress_interval(path: Path) -> None:
     claim = claim_on(path, job_view(attempt_view(0, path), interval_s=2))
     facts = facts_of(everything(Source(str(path), reading()), NOW, claim))
     assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(("enabled", "kept"), [(True, [0, 6, 12, 18]), (False, [0])])
+def test_progress_is_kept_often_enough_for_the_threshold_of_a_hang(
+    path: Path, kept: list[int], *, enabled: bool
+) -> None:
+    path.write_text("".join(STEP.format(time=f"10:00:{n:02}.0", step=n) for n in range(20)))
+    aps = Aps(log_based_timeout_threshold_trainingloop=20, log_based_timeout_enabled=enabled)
+    claim = claim_on(path, replace(job_view(attempt_view(0, path)), aps=aps))
+    facts = facts_of(everything(Source(str(path), reading()), NOW, claim))
+    assert [fact.step for fact in facts if isinstance(fact, ProgressObserved)] == kept
 
 
 def test_a_save_that_names_no_step_is_of_the_last_one_printed(path: Path) -> None:
