@@ -239,6 +239,32 @@ def test_two_steps_take_a_phase_back_and_one_that_may_be_printed_late_does_not(p
     assert len(again.events(OutputAsked)) == 1
 
 
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("quiet_s", [1, BUDGET_S])
+def test_an_answer_to_a_question_from_before_a_phase_does_not_count(phase: Phase, quiet_s: int) -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    asked = story.events(OutputAsked)[0]
+    story.enter(phase)
+    story.output_checked(quiet_s, asked=asked)
+    story.wait(BUDGET_S - 5)
+    assert story.advised() == []
+    assert len(story.events(OutputAsked)) == 1
+    assert refusals(story) == [], "nor does it wait for one"
+    story.wait(FINISHING_S)
+    assert len(story.events(OutputAsked)) > 1
+
+
+@pytest.mark.parametrize("sign", ["saved", "loaded"])
+def test_an_answer_to_a_question_from_before_a_sign_of_life_does_not_count(sign: str) -> None:
+    story = running()
+    story.wait(BUDGET_S + 1)
+    asked = story.events(OutputAsked)[0]
+    (story.checkpoint if sign == "saved" else story.loaded)(1)
+    story.output_checked(BUDGET_S, asked=asked)
+    assert story.advised() == []
+
+
 def test_a_loaded_checkpoint_arms_with_the_threshold_before_the_training_loop() -> None:
     story = Story()
     story.observe(AttemptState.RUNNING)
