@@ -169,7 +169,7 @@ def _take_progress(
     turn: Turn, job: JobState, attempt: Attempt, marks: tuple[Position, ...], fact: ProgressObserved
 ) -> JobState:
     """What most facts are: so the attempt is copied once, and put into the job once."""
-    before, moved = attempt, fact.step != attempt.step
+    before, moved = attempt, stall.moves(attempt.stall, fact.step)
     attempt = replace(
         before,
         marks=marks,

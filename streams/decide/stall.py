@@ -55,15 +55,40 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
-    return _alive(turn, job, attempt, replace(stall, stepped_ms=None, line_ms=None))
+    return _alive(turn, job, attempt, replace(stall, stepped_ms=None, line_ms=None, highest=None, fallen=None))
+
+
+def moves(stall: Stall | None, step: int) -> bool:
+    """Whether a step that was printed is movement.
+
+    Neither the same one again is, nor what is printed by ranks that stand still at two steps, in turn: the highest one
+    and the one below. A count that falls to its half or less began anew, as in each epoch or from an old checkpoint.
+    """
+    if stall is None or stall.highest is None:
+        return True
+    return step != stall.highest and (2 * step <= stall.highest or step != stall.fallen)
+
+
+def hangs(attempt: Attempt) -> bool:
+    """Whether a hang was concluded last: ranks that print their steps again do not take that back."""
+    return attempt.incident is not None and attempt.incident.kind is AnomalyKind.HANG
+
+
+def _counted(stall: Stall, step: int) -> tuple[int, int | None]:
+    """The highest step and the one that was fallen back to, with this one."""
+    highest, fallen = stall.highest, stall.fallen
+    if highest is not None and highest // 2 < step < highest and (fallen is None or step < fallen):
+        return highest, step
+    return step, None  # onwards, counted anew, or risen from where it was rolled back to
 
 
 def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
-    """What is known once another step was printed. The same step again is no movement.
+    """What is known once a step was printed that is movement.
 
     One step after a phase was entered may have been printed late, by another rank; a second one ends the phase.
     """
     stall = before or Stall(True, now_ms, 0, 0, None, "", None)
+    highest, fallen = _counted(stall, fact.step)
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
     gap_ms = _gap_ms(job, stall, fact, now_ms)
     return replace(
@@ -72,6 +97,8 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         moved_ms=now_ms,
         stepped_ms=now_ms,
         line_ms=fact.line_ms,
+        highest=highest,
+        fallen=fallen,
         gap_ms=max(stall.gap_ms, gap_ms),
         gaps=stall.gaps + (gap_ms > 0),
         phase=None if stall.stepped else stall.phase,

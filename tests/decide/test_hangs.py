@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -287,6 +288,50 @@ def test_the_same_step_printed_again_is_no_progress() -> None:
         story.wait(60)
         story.progress(0)
     assert len(story.events(OutputAsked)) >= 1
+
+
+def stepping(steps: Iterable[int], every_s: float = 100) -> Story:
+    story = running(steps=11)
+    for step in steps:
+        story.wait(every_s)
+        story.progress(step)
+    return story
+
+
+def test_ranks_that_stand_still_at_two_steps_and_print_in_turn_do_not_move() -> None:
+    story = stepping([11, 10] * 10)
+    assert story.events(OutputAsked) != []
+    answered(story, DEFAULT_POLICY.stall_patience * BUDGET_S, quiet_s=5)
+    assert story.advised()[0] == (0, "RESTARTED", ())
+    story.progress(11)
+    story.progress(10)
+    assert "PROGRESS_RESUMED" not in {resolution for _, _, resolution in story.resolved()}
+    story.progress(12)
+    assert story.resolved()[-1] == (0, "ABANDONED", "PROGRESS_RESUMED")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [0, 50, 100] * 10,
+        [0, 1] * 10,
+        [100, 90, 91, 92, 93, 94, 95, 90, 91, 92, 93, 94, 95, 96],
+        [100, 90, 110, 120, 110, 130, 140, 130, 150, 160],
+        [400, 300, 200, 100, 50, 20, 10, 5, 2, 1, 0],
+    ],
+    ids=["epochs", "short epochs", "rolled back twice", "ranks apart", "kept a little earlier in each epoch"],
+)
+def test_a_count_that_falls_and_rises_moves(steps: list[int]) -> None:
+    assert stepping(steps, every_s=290).events(OutputAsked) == []
+
+
+def test_after_a_load_the_count_begins_anew() -> None:
+    story = stepping([11, 12])
+    story.loaded(12)
+    for _ in range(3):
+        story.wait(400)
+        story.progress(12)
+    assert story.events(OutputAsked) == []
 
 
 def test_nothing_is_asked_of_an_attempt_that_ended_or_is_suspended() -> None:
