@@ -40,6 +40,12 @@ def is_decided(attempt: Attempt) -> bool:
     return advice.resolution is not Resolution.PROGRESS_RESUMED and advice.desired_state is not DesiredState.RELEASED
 
 
+def is_busy(attempt: Attempt) -> bool:
+    """An incident is open or Advice is pending: that decides."""
+    incident = attempt.incident
+    return (incident is not None and not incident.settled) or open_advice(attempt) is not None
+
+
 def issue(turn: Turn, job: JobState, attempt: Attempt, verdict: Verdict, incident_id: str) -> JobState:
     """Issue the next generation of the attempt's Advice; an open one is abandoned as superseded."""
     if verdict.desired is None:

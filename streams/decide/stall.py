@@ -159,7 +159,7 @@ def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -
     due = stall.moved_ms + budget_ms(job, stall)
     if due > fact.due_ms:
         return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL, due))
-    if attempt.state is not AttemptState.RUNNING or _is_busy(attempt):
+    if attempt.state is not AttemptState.RUNNING or advices.is_busy(attempt):
         return _again(turn, job, attempt)
     asked = turn.emit(
         OutputAsked(
@@ -181,7 +181,7 @@ def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -
 def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -> JobState:
     """Watch looked: silence is a hang; recent output is not, unless it has outlasted all patience."""
     stall = attempt.stall
-    if stall is None or stall.asked != fact.cause or not stall.asked or attempt.final or _is_busy(attempt):
+    if stall is None or stall.asked != fact.cause or not stall.asked or attempt.final or advices.is_busy(attempt):
         return job
     attempt = turn.clear_timer(attempt, TimerPurpose.STALL_ANSWER)
     stall = replace(stall, asked="")
@@ -265,12 +265,6 @@ def _withhold(turn: Turn, job: JobState, attempt: Attempt, reason: Refusal, text
 def _hang(turn: Turn, job: JobState, attempt: Attempt, text: str) -> JobState:
     attempt = turn.set_timer(attempt, TimerPurpose.STALL, turn.after(turn.policy.advice_valid_s))
     return incidents.open_without_line(turn, job, attempt, AnomalyKind.HANG, FaultClass.HANG_NO_LOG, text)
-
-
-def _is_busy(attempt: Attempt) -> bool:
-    """An incident is open or Advice is pending: that decides."""
-    incident = attempt.incident
-    return (incident is not None and not incident.settled) or advices.open_advice(attempt) is not None
 
 
 def _s(milliseconds: int) -> str:

@@ -136,6 +136,8 @@ class Pace:
     slow: int
     normal: int
     reported: bool
+    best: float | None = None
+    """The lowest that the baseline has been."""
 
 
 NO_PACE = Pace((), None, 0, 0, False)

@@ -20,12 +20,15 @@ BASELINE_FROM = 5
 """Step times from which the first baseline is taken, their median: the first steps compile and warm up."""
 DRIFT = 0.05
 """Weight of a normal step time in the baseline, so that it follows slow, legitimate change."""
+DRIFTED = 2
+"""A step is slow, too, that takes so many times what is slow against the best baseline: a recent one follows a slowdown
+that creeps, however far."""
 
 
 def pace_after(attempt: Attempt, seconds: float | None, policy: Policy) -> Pace:
     """The attempt's pace with one step time more. One that includes a save or an evaluation says nothing."""
-    in_phase = attempt.stall is not None and attempt.stall.phase is not None
-    if seconds is None or seconds <= 0 or in_phase or attempt.state is not AttemptState.RUNNING:
+    after_phase = attempt.stall is not None and not attempt.stall.stepped
+    if seconds is None or seconds <= 0 or after_phase or attempt.state is not AttemptState.RUNNING:
         return attempt.pace
     return paced(attempt.pace, seconds, policy)
 
@@ -42,14 +45,17 @@ def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
     if pace.baseline is None:
         first = (*pace.first, seconds)
         baseline = sorted(first)[BASELINE_FROM // 2] if len(first) >= BASELINE_FROM else None
-        return replace(pace, first=first[:BASELINE_FROM], baseline=baseline)
-    if seconds > policy.straggler_factor * pace.baseline:
+        return replace(pace, first=first[:BASELINE_FROM], baseline=baseline, best=baseline)
+    best = pace.baseline if pace.best is None else pace.best
+    if seconds > policy.straggler_factor * min(pace.baseline, DRIFTED * best):
         slow = pace.slow + 1
         return replace(pace, slow=slow, normal=0, reported=pace.reported or slow >= policy.straggler_samples)
     normal = pace.normal + 1
+    baseline = (1 - DRIFT) * pace.baseline + DRIFT * seconds
     return replace(
         pace,
-        baseline=(1 - DRIFT) * pace.baseline + DRIFT * seconds,
+        baseline=baseline,
+        best=min(best, baseline),
         slow=0,
         normal=normal,
         reported=pace.reported and normal < policy.straggler_samples,
@@ -57,11 +63,16 @@ def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
 
 
 def _found(turn: Turn, job: JobState, attempt: Attempt, seconds: float) -> JobState:
-    baseline = attempt.pace.baseline or seconds
-    text = f"steps take {seconds:.3g} s, {seconds / baseline:.1f} times this attempt's own {baseline:.3g} s"
-    incident = attempt.incident
-    busy = (incident is not None and not incident.settled) or attempt.advice is not None
-    if turn.policy.straggler_recovery and not busy:
+    """Restart it where that is enabled; while something else is decided about the attempt, the next slow step may."""
+    pace = attempt.pace
+    usual = (
+        pace.best if pace.best is not None and seconds > turn.policy.straggler_factor * DRIFTED * pace.best else None
+    )
+    usual = usual or pace.baseline or seconds
+    text = f"steps take {seconds:.3g} s, {seconds / usual:.1f} times this attempt's own {usual:.3g} s"
+    if turn.policy.straggler_recovery and advices.is_busy(attempt):
+        return job.with_attempt(replace(attempt, pace=replace(pace, reported=False)))
+    if turn.policy.straggler_recovery:
         return incidents.open_without_line(turn, job, attempt, AnomalyKind.STRAGGLER, FaultClass.STRAGGLER, text)
     incident_id = derived_id("straggler", attempt.id.key, turn.cause)
     turn.emit(

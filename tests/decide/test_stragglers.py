@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, AnomalyDetected
 from schemas.policy import DEFAULT_POLICY, Policy
-from schemas.vocabulary import AnomalyKind, AttemptState, Phase, Refusal
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, Remedy, Scope
 from tests.decide.story import Story
 
 N = DEFAULT_POLICY.straggler_samples
@@ -63,6 +63,26 @@ def test_steps_that_include_a_save_or_an_evaluation_do_not_count() -> None:
     assert kinds(story) == []
 
 
+def test_growth_that_creeps_is_seen_against_the_best_that_it_was() -> None:
+    story = trained()
+    seconds = 0.2
+    for _ in range(100):
+        go_on(story, seconds, 1)
+        seconds *= 1.02
+    assert kinds(story) == [AnomalyKind.STRAGGLER]
+    [found] = story.events(AnomalyDetected)
+    assert "times this attempt's own 0.2 s" in found.detail
+
+
+def test_steps_that_follow_a_completed_save_do_not_count() -> None:
+    story = trained()
+    for number in range(3 * N):
+        story.enter(Phase.CHECKPOINT)
+        story.checkpoint(number)
+        go_on(story, 5.0, 1)
+    assert kinds(story) == []
+
+
 def test_a_slow_first_step_is_no_baseline() -> None:
     story = Story()
     story.observe(AttemptState.RUNNING)
@@ -76,6 +96,36 @@ def test_where_enabled_it_is_restarted_without_blaming_a_node() -> None:
     story = trained(Policy(straggler_recovery=1))
     go_on(story, 0.8, N)
     assert story.advised() == [(0, "RESTARTED", ())]
+
+
+def test_what_is_found_while_something_else_is_decided_is_taken_up_afterwards() -> None:
+    story = trained(Policy(straggler_recovery=1))
+    story.line("caught", fault_class=FaultClass.USER_CODE, remedy=Remedy.RESTART, scope=Scope.JOB)
+    for step in range(100, 100 + 2 * N):
+        story.progress(step, seconds=0.8)
+    assert kinds(story) == [AnomalyKind.CRASH_LOG]
+    go_on(story, 0.8, 3)
+    assert kinds(story) == [AnomalyKind.CRASH_LOG, AnomalyKind.STRAGGLER]
+    assert Refusal.RECORDED_ONLY not in {event.reason for event in story.events(AdviceWithheld)}
+    assert story.advised()[-1] == (0, "RESTARTED", ())
+
+
+def test_what_is_found_while_something_else_is_decided_is_forgotten_where_the_pace_recovers() -> None:
+    story = trained(Policy(straggler_recovery=1))
+    story.line("caught", fault_class=FaultClass.USER_CODE, remedy=Remedy.RESTART, scope=Scope.JOB)
+    for step in range(100, 100 + 2 * N):
+        story.progress(step, seconds=0.8)
+    go_on(story, 0.2, N)
+    assert kinds(story) == [AnomalyKind.CRASH_LOG]
+
+
+def test_advice_that_was_withdrawn_before_does_not_keep_a_straggler() -> None:
+    story = trained(Policy(straggler_recovery=1))
+    go_on(story, 0.8, N)
+    go_on(story, 0.2, N)
+    assert story.open_advice() == []
+    go_on(story, 0.8, N)
+    assert len(story.open_advice()) == 1
 
 
 def test_advice_is_withdrawn_when_the_pace_is_normal_again() -> None:
