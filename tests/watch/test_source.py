@@ -111,6 +111,15 @@ def test_the_steps_after_a_phase_are_kept_at_once_for_they_take_it_back(path: Pa
     assert told == [0, Phase.FINISHING, 4, 5]
 
 
+def test_that_a_long_evaluation_goes_on_is_told_again_and_again(path: Path) -> None:
+    line = "[2026-08-01 10:{0:02}:{1:02}] Test:  [{0}/63]  eta: 0:00:31  loss: 1.2101\n"
+    path.write_text("".join(line.format(minute, second) for minute in range(30) for second in range(0, 60, 20)))
+    facts = list(facts_of(everything(Source(str(path), reading()), NOW + 3_600_000, running(path))))
+    told = [fact.line_ms or 0 for fact in facts if isinstance(fact, PhaseEntered)]
+    assert len(told) < 40
+    assert max(told) >= T0 + 28 * 60_000
+
+
 def test_a_row_of_skipped_steps_is_told_once_as_soon_as_it_is_too_long_to_be_a_search_for_a_scale(path: Path) -> None:
     times = [f"10:{second // 60:02}:{second % 60:02}.0" for second in range(0, 3000, 10)]
     skipped = [SKIPPED.format(time=time, step=step) for step, time in enumerate(times)]
