@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.decisions import AdviceWithheld, AnomalyDetected
 from schemas.policy import DEFAULT_POLICY, Policy
-from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, Remedy, Scope
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, LineRole, Phase, Refusal, Remedy, Scope, Witness
 from tests.decide.story import Story
 
 N = DEFAULT_POLICY.straggler_samples
@@ -24,6 +26,21 @@ def go_on(story: Story, seconds: float, steps: int) -> None:
     for step in range(start, start + steps):
         story.progress(step, seconds=seconds)
         story.wait(60)
+
+
+def slow_node(every_s: int) -> Story:
+    """A metric of node2 tells that its clock fell; then each step that is kept is slow, as many as it takes."""
+    story = trained(Policy(straggler_recovery=1))
+    story.node_fault(
+        "clocks at 300 MHz",
+        witness=Witness.NODE_METRIC,
+        fault_class=FaultClass.STRAGGLER,
+        role=LineRole.CONSEQUENCE,
+    )
+    for step in range(100, 100 + N):
+        story.wait(every_s)
+        story.progress(step, seconds=0.9)
+    return story
 
 
 def kinds(story: Story) -> list[AnomalyKind]:
@@ -96,6 +113,17 @@ def test_where_enabled_it_is_restarted_without_blaming_a_node() -> None:
     story = trained(Policy(straggler_recovery=1))
     go_on(story, 0.8, N)
     assert story.advised() == [(0, "RESTARTED", ())]
+
+
+@pytest.mark.parametrize("every_s", [60, 120, 300])
+def test_a_node_that_said_that_it_is_slow_when_the_slowdown_began_is_named(every_s: int) -> None:
+    story = slow_node(every_s)
+    assert story.advised() == [(0, "RESTARTED", ("node2",))]
+
+
+def test_a_node_that_said_so_long_before_is_not_named() -> None:
+    story = slow_node(600)
+    assert story.advised()[0] == (0, "RESTARTED", ())
 
 
 def test_what_is_found_while_something_else_is_decided_is_taken_up_afterwards() -> None:
