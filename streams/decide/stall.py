@@ -53,9 +53,10 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
 
 
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
-    """A checkpoint was read: the attempt is on its way to the training loop."""
+    """A checkpoint was read: the attempt is on its way to the training loop, perhaps for another time."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
-    return _alive(turn, job, attempt, replace(stall, stepped_ms=None, line_ms=None, highest=None, fallen=None))
+    again = replace(stall, in_loop=False, stepped_ms=None, line_ms=None, highest=None, fallen=None)
+    return _alive(turn, job, attempt, again)
 
 
 def moves(stall: Stall | None, step: int) -> bool:

@@ -276,6 +276,15 @@ def test_a_loaded_checkpoint_arms_with_the_threshold_before_the_training_loop() 
     assert len(story.events(OutputAsked)) == 1
 
 
+def test_a_program_that_loads_again_has_the_threshold_before_the_training_loop_again() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    story.loaded(9)
+    story.wait(OPTED_IN.log_based_timeout_threshold_pretraining - 1)
+    assert story.events(OutputAsked) == []
+    story.wait(2)
+    assert len(story.events(OutputAsked)) == 1
+
+
 def test_a_job_may_turn_it_off() -> None:
     story = running(log_based_timeout_enabled=False)
     story.wait(100_000)
