@@ -209,8 +209,8 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
 
 def _recent_ms(turn: Turn, budget: int) -> int:
     """How old output may be and still be recent: a line each minute and a half is no silence where fourteen minutes of
-    it are allowed."""
-    return max(min(int(turn.policy.stall_recent_s * 1000), budget), budget // 2)
+    it are allowed. Not all of the budget: the steps after the last one that was kept are output, too."""
+    return max(min(int(turn.policy.stall_recent_s * 1000), budget * 3 // 4), budget // 2)
 
 
 def blinded(job: JobState, attempt: Attempt, fact: BlindReported) -> JobState:

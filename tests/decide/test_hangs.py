@@ -104,6 +104,12 @@ def test_output_that_comes_rarely_is_no_silence() -> None:
     assert story.advised() == []
 
 
+def test_output_just_after_the_last_step_that_was_kept_does_not_make_a_hang_wait_for_another_budget() -> None:
+    story = running(steps=10, every_s=2, progress_interval_s=2)
+    answered(story, LEAST_LEARNED_S + 1, quiet_s=LEAST_LEARNED_S - 2)
+    assert story.advised() == [(0, "RESTARTED", ())]
+
+
 def blind(story: Story, *kinds: BlindKind) -> None:
     story.offset += 1
     kind = BlindKind.UNKNOWN_FORMAT
