@@ -41,9 +41,15 @@ def is_decided(attempt: Attempt) -> bool:
 
 
 def is_busy(attempt: Attempt) -> bool:
-    """An incident is open or Advice is pending: that decides."""
+    """Whether something is being decided about the attempt: an incident that will be settled by itself, or open Advice.
+
+    One that waits for the attempt's end, for no progress was ever seen, is not.
+    """
     incident = attempt.incident
-    return (incident is not None and not incident.settled) or open_advice(attempt) is not None
+    settles = incident is not None and not incident.settled
+    if settles and incident is not None and incident.finding is not None:
+        settles = attempt.timer(TimerPurpose.INCIDENT_QUIET) is not None
+    return settles or open_advice(attempt) is not None
 
 
 def issue(turn: Turn, job: JobState, attempt: Attempt, verdict: Verdict, incident_id: str) -> JobState:

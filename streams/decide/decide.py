@@ -31,7 +31,7 @@ from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
 from schemas.vocabulary import Refusal, TimerPurpose
 from streams.decide import advice as advices
-from streams.decide import command, incident, life, stall, straggler
+from streams.decide import command, incident, life, lines, stall, straggler
 from streams.decide.aside import set_aside
 from streams.decide.rules import rules_of
 from streams.decide.state import Attempt, JobState, advance, empty
@@ -178,6 +178,8 @@ def _take_progress(
         pace=straggler.pace_after(before, fact.seconds_per_step, turn.policy),
         stall=stall.after_step(job, before.stall, fact, turn.now_ms) if moved else before.stall,
     )
+    if moved and attempt.heard:
+        attempt = lines.outlive(attempt, fact, turn.now_ms)
     judged = straggler.judged(turn, job, before.pace, attempt, fact.seconds_per_step)
     if judged is not None:
         job, attempt = judged, judged.current(attempt)

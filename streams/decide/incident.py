@@ -122,9 +122,6 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
     While the incident's lines still come in nothing is dismissed: ranks that don't know of the failure yet print on.
     For the same reason the root of what one step dismisses is remembered until the next.
     """
-    if attempt.heard:
-        attempt = lines.outlive(attempt, fact, turn.now_ms)
-        job = job.with_attempt(attempt)
     incident = attempt.incident
     over = incident is None or (incident.settled and advices.open_advice(attempt) is None)
     if incident is None or over or incident.finding is None or attempt.final:

@@ -16,8 +16,9 @@ RootLine = Callable[[Sequence[Line]], Line]
 SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps", "skipped-steps"})
 KEPT_HEARD = 8
-HEARD_MS = 1_200_000
-"""What a node said explains a failure that follows within this time: longer than ranks wait for each other."""
+HEARD_MS = 2_400_000
+"""What a node said explains a failure that follows within this time: longer than ranks wait for each other, and than it
+takes to find steps slow of which watch keeps one in five minutes."""
 IN_ORDER_MS = 100_000
 """A step that is told so long after a fault came after it, whatever their clocks say: no source is later than that."""
 

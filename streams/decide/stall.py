@@ -14,6 +14,7 @@ from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
 from streams.decide import incident as incidents
+from streams.decide.retry import judge
 from streams.decide.state import Attempt, JobState, Stall
 from streams.decide.turn import Turn
 
@@ -43,13 +44,11 @@ def budget_ms(job: JobState, stall: Stall) -> int:
 
 def _configured_ms(job: JobState, stall: Stall) -> int:
     """What the job's policy says of where the attempt is."""
-    aps = job.aps
-    if aps is None:
+    if job.aps is None:
         raise ValueError("only a job with a policy is watched for hangs")
-    before, within = aps.log_based_timeout_threshold_pretraining, aps.log_based_timeout_threshold_trainingloop
     if stall.phase is Phase.FINISHING:
-        return FINISHING_FACTOR * max(before, within) * 1000
-    return (within if stall.in_loop else before) * 1000
+        return FINISHING_FACTOR * max(job.aps.silence_ms(in_loop=True), job.aps.silence_ms(in_loop=False))
+    return job.aps.silence_ms(in_loop=stall.in_loop)
 
 
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
@@ -68,11 +67,6 @@ def moves(stall: Stall | None, step: int) -> bool:
     if stall is None or stall.highest is None:
         return True
     return step != stall.highest and (2 * step <= stall.highest or step != stall.fallen)
-
-
-def hangs(attempt: Attempt) -> bool:
-    """Whether a hang was concluded last: ranks that print their steps again do not take that back."""
-    return attempt.incident is not None and attempt.incident.kind is AnomalyKind.HANG
 
 
 def _counted(stall: Stall, step: int) -> tuple[int, int | None]:
@@ -160,7 +154,7 @@ def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -
     due = stall.moved_ms + budget_ms(job, stall)
     if due > fact.due_ms:
         return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL, due))
-    if attempt.state is not AttemptState.RUNNING or advices.is_busy(attempt):
+    if attempt.state is not AttemptState.RUNNING or advices.is_busy(attempt) or _is_refused(turn, job, attempt, stall):
         return _again(turn, job, attempt)
     asked = turn.emit(
         OutputAsked(
@@ -177,6 +171,14 @@ def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -
     attempt = replace(attempt, stall=replace(stall, asked=asked.event_id))
     answer_by = turn.after(turn.policy.stall_answer_s)
     return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL_ANSWER, answer_by))
+
+
+def _is_refused(turn: Turn, job: JobState, attempt: Attempt, stall: Stall) -> bool:
+    """Whether this very standstill was judged, nothing might be advised, and that is still so: it is told once."""
+    incident = attempt.incident
+    if incident is None or incident.kind is not AnomalyKind.HANG or incident.opened_ms < stall.moved_ms:
+        return False
+    return incident.finding is not None and judge(job, attempt, incident.finding, turn.policy).desired is None
 
 
 def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -> JobState:

@@ -136,8 +136,6 @@ class Pace:
     slow: int
     normal: int
     reported: bool
-    best: float | None = None
-    """The lowest that the baseline has been."""
 
 
 NO_PACE = Pace((), None, 0, 0, False)

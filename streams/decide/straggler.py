@@ -10,7 +10,7 @@ from schemas.decisions import AdviceWithheld, AnomalyDetected
 from schemas.frozen import replace
 from schemas.identity import derived_id
 from schemas.policy import Policy
-from schemas.vocabulary import AnomalyKind, AttemptState, Disposition, FaultClass, Refusal, Resolution
+from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Refusal
 from streams.decide import advice as advices
 from streams.decide import incident as incidents
 from streams.decide.state import Attempt, JobState, Pace
@@ -20,9 +20,6 @@ BASELINE_FROM = 5
 """Step times from which the first baseline is taken, their median: the first steps compile and warm up."""
 DRIFT = 0.05
 """Weight of a normal step time in the baseline, so that it follows slow, legitimate change."""
-DRIFTED = 2
-"""A step is slow, too, that takes so many times what is slow against the best baseline: a recent one follows a slowdown
-that creeps, however far."""
 
 
 def pace_after(attempt: Attempt, seconds: float | None, policy: Policy) -> Pace:
@@ -45,17 +42,14 @@ def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
     if pace.baseline is None:
         first = (*pace.first, seconds)
         baseline = sorted(first)[BASELINE_FROM // 2] if len(first) >= BASELINE_FROM else None
-        return replace(pace, first=first[:BASELINE_FROM], baseline=baseline, best=baseline)
-    best = pace.baseline if pace.best is None else pace.best
-    if seconds > policy.straggler_factor * min(pace.baseline, DRIFTED * best):
+        return replace(pace, first=first[:BASELINE_FROM], baseline=baseline)
+    if seconds > policy.straggler_factor * pace.baseline:
         slow = pace.slow + 1
         return replace(pace, slow=slow, normal=0, reported=pace.reported or slow >= policy.straggler_samples)
     normal = pace.normal + 1
-    baseline = (1 - DRIFT) * pace.baseline + DRIFT * seconds
     return replace(
         pace,
-        baseline=baseline,
-        best=min(best, baseline),
+        baseline=(1 - DRIFT) * pace.baseline + DRIFT * seconds,
         slow=0,
         normal=normal,
         reported=pace.reported and normal < policy.straggler_samples,
@@ -64,14 +58,10 @@ def paced(pace: Pace, seconds: float, policy: Policy) -> Pace:
 
 def _found(turn: Turn, job: JobState, attempt: Attempt, seconds: float) -> JobState:
     """Restart it where that is enabled; while something else is decided about the attempt, the next slow step may."""
-    pace = attempt.pace
-    usual = (
-        pace.best if pace.best is not None and seconds > turn.policy.straggler_factor * DRIFTED * pace.best else None
-    )
-    usual = usual or pace.baseline or seconds
-    text = f"steps take {seconds:.3g} s, {seconds / usual:.1f} times this attempt's own {usual:.3g} s"
+    baseline = attempt.pace.baseline or seconds
+    text = f"steps take {seconds:.3g} s, {seconds / baseline:.1f} times this attempt's own {baseline:.3g} s"
     if turn.policy.straggler_recovery and advices.is_busy(attempt):
-        return job.with_attempt(replace(attempt, pace=replace(pace, reported=False)))
+        return job.with_attempt(replace(attempt, pace=replace(attempt.pace, reported=False)))
     if turn.policy.straggler_recovery:
         return incidents.open_without_line(turn, job, attempt, AnomalyKind.STRAGGLER, FaultClass.STRAGGLER, text)
     incident_id = derived_id("straggler", attempt.id.key, turn.cause)
@@ -101,6 +91,4 @@ def _over(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     job = job.with_attempt(attempt)
     if incident is None or incident.kind is not AnomalyKind.STRAGGLER:
         return job
-    return advices.resolve(
-        turn, job, attempt, Disposition.ABANDONED, Resolution.PROGRESS_RESUMED, "the attempt's pace is normal again"
-    )
+    return advices.withdraw(turn, job, attempt, "the attempt's pace is normal again")

@@ -65,7 +65,6 @@ class Throttle:
     def __init__(self) -> None:
         self._progress_ms: dict[AttemptId, int] = {}
         self._due: dict[AttemptId, int] = {}
-        self._phase_ms: dict[tuple[AttemptId, Phase], int] = {}
         self._bursts: OrderedDict[tuple[Hashable, str], _Burst] = OrderedDict()
 
     def keeps_progress(self, attempt: AttemptId, at_ms: int, interval_ms: int) -> bool:
@@ -79,17 +78,11 @@ class Throttle:
         return True
 
     def keeps_phase(self, attempt: AttemptId, phase: Phase, at_ms: int) -> bool:
-        """Whether it is kept that the attempt does something else; then so are the next steps, which take it back.
-
-        A long evaluation names itself at every batch: that it still goes on is told again and again, though rarely.
-        """
-        told_ms = self._phase_ms.get((attempt, phase))
-        goes_on = told_ms is not None and abs(at_ms - told_ms) > BURST_MS
-        if not self.keeps_fault(attempt, phase, None, None, at_ms) and not goes_on:
-            return False
-        self._phase_ms[attempt, phase] = at_ms
-        self._due[attempt] = STEPS_AFTER_PHASE
-        return True
+        """Whether it is kept that the attempt does something else; then so are the next steps, which take it back."""
+        kept = self.keeps_fault(attempt, phase, None, None, at_ms)
+        if kept:
+            self._due[attempt] = STEPS_AFTER_PHASE
+        return kept
 
     def keeps_fault(self, of: Hashable, signature: str, node: str | None, rank: int | None, at_ms: int) -> bool:
         """Whether this line of a signature is kept: the first ones of each origin, then one now and again.
@@ -114,5 +107,4 @@ class Throttle:
         """Forget all attempts but these."""
         self._progress_ms = {attempt: at for attempt, at in self._progress_ms.items() if attempt in kept}
         self._due = {attempt: due for attempt, due in self._due.items() if attempt in kept}
-        self._phase_ms = {key: at for key, at in self._phase_ms.items() if key[0] in kept}
         self._bursts = OrderedDict((key, burst) for key, burst in self._bursts.items() if key[0] in kept)

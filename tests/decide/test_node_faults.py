@@ -161,7 +161,7 @@ def test_an_attempt_that_stands_still_after_it_is_restarted_elsewhere() -> None:
     story.observe(AttemptState.RUNNING)
     story.progress(10)
     story.node_fault()
-    story.wait(1_300)
+    story.wait(2_500)
     assert story.advised()[0] == (0, "RESTARTED", ("node2",))
 
 
@@ -192,7 +192,7 @@ def test_a_weak_sign_long_ago_or_outlived_explains_nothing() -> None:
         if outlived:
             story.progress(20)
         else:
-            story.wait(1_300)
+            story.wait(2_500)
         story.observe(AttemptState.FAILED)
         story.wait(20)
         assert attributed(story).fault_class is FaultClass.UNKNOWN

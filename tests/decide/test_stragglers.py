@@ -80,17 +80,6 @@ def test_steps_that_include_a_save_or_an_evaluation_do_not_count() -> None:
     assert kinds(story) == []
 
 
-def test_growth_that_creeps_is_seen_against_the_best_that_it_was() -> None:
-    story = trained()
-    seconds = 0.2
-    for _ in range(100):
-        go_on(story, seconds, 1)
-        seconds *= 1.02
-    assert kinds(story) == [AnomalyKind.STRAGGLER]
-    [found] = story.events(AnomalyDetected)
-    assert "times this attempt's own 0.2 s" in found.detail
-
-
 def test_steps_that_follow_a_completed_save_do_not_count() -> None:
     story = trained()
     for number in range(3 * N):
