@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from schemas.decisions import AttemptView, JobView
 from schemas.identity import AttemptId
@@ -40,9 +41,14 @@ class Claim:
     def writer(self, attempt: AttemptId) -> Writer:
         return next(writer for writer in self.writers if writer.attempt == attempt)
 
-    @property
+    @cached_property
     def windows(self) -> tuple[Window, ...]:
         return tuple(writer.window for writer in self.writers)
+
+    @cached_property
+    def start_ms(self) -> int:
+        """When the first attempt began; nobody else is known to have written before."""
+        return min(window.start_ms for window in self.windows if window.start_ms is not None)
 
 
 def claims_of(views: Iterable[JobView]) -> Mapping[str, Claim]:

@@ -52,28 +52,43 @@ class Neighbours:
             high, following = start, following if own is None else own
         return known[::-1]
 
+    @property
+    def has_none(self) -> bool:
+        """Whether no timestamp is near any of the lines, nor was before."""
+        return self.after_ms[-1] is None and self.before_ms[0] is None
+
 
 class Carried:
-    """The last timestamp up to a place, looked for in the lines before it only when somebody asks: few do."""
+    """The last timestamp up to a place, looked for in the lines before it only when somebody asks: few do.
 
-    __slots__ = ("_before_ms", "_lines", "_stamp")
+    A look at which the last lines were not there yet is as good as a timestamp; it is what there is after a restart of
+    lines that carry none.
+    """
 
-    def __init__(self, before_ms: int | None, lines: bytes = b"", stamp: Stamp | None = None) -> None:
-        self._before_ms, self._lines, self._stamp = before_ms, lines, stamp
+    __slots__ = ("_absent_ms", "_before_ms", "_lines", "_stamp")
 
-    def after(self, data: bytes, stamp: Stamp) -> Carried:
+    def __init__(
+        self, before_ms: int | None, lines: bytes = b"", stamp: Stamp | None = None, absent_ms: int | None = None
+    ) -> None:
+        self._before_ms, self._lines, self._stamp, self._absent_ms = before_ms, lines, stamp, absent_ms
+
+    def after(self, data: bytes, stamp: Stamp, absent_ms: int | None = None) -> Carried:
         """What is carried past more lines."""
         lines = data if len(data) >= NEAR_BYTES else self._lines + data  # a block of a megabyte is not copied
-        return Carried(self._before_ms, lines[-NEAR_BYTES:], stamp)
+        return Carried(self._before_ms, lines[-NEAR_BYTES:], stamp, absent_ms)
 
     @property
     def ms(self) -> int | None:
         """The timestamp; None where there was none yet."""
         if self._stamp is not None:
             found = last_stamp(self._lines, self._stamp)
-            self._before_ms = self._before_ms if found is None else found
+            self._before_ms = _later(self._before_ms if found is None else found, self._absent_ms)
             self._lines, self._stamp = b"", None
         return self._before_ms
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return max((moment for moment in (one, other) if moment is not None), default=None)
 
 
 def last_stamp(data: bytes, stamp: Stamp) -> int | None:

@@ -3,7 +3,9 @@
 A line was written somewhere between two moments: at its own timestamp if it carries one; else after the stamped line
 before it and before the one after it; and between our two looks, where the bytes appeared while we were following.
 Its owner is the only attempt whose window meets all of that. Several, or none: wait, for a bounded time, because the
-scheduler's news may be late; then the line is parked with the reason.
+scheduler's news may be late; then the line is parked with the reason. What was written before every attempt that is
+known is nobody's: whoever is not known yet begins later. But stamps without a zone are read in that of
+watch.time_zone, and where nobody saw the bytes appear, nothing better is known than what they say.
 """
 
 from __future__ import annotations
@@ -58,6 +60,11 @@ class Wait:
     reason: str
 
 
+@dataclass(frozen=True)
+class Unowned(Wait):
+    """No news can tell whose it is: there is nothing to wait for."""
+
+
 Verdict = Owner | Wait
 
 
@@ -68,6 +75,9 @@ def owner_of(written: Written, windows: Sequence[Window], *, shared: bool, skew_
     """
     if not windows:
         return Wait("no known attempt reports this path")
+    older = _of_before(written, windows, skew_ms)
+    if older is not None:
+        return older
     if len(windows) == 1 and (not shared or windows[0].attempt.index == 0):
         return _only(written, windows[0], skew_ms)
     said = _by_stamp(written, windows, skew_ms)
@@ -89,6 +99,24 @@ def owner_of(written: Written, windows: Sequence[Window], *, shared: bool, skew_
             " check watch.time_zone and the clocks"
         )
     return Wait("its time lies in no attempt's window")
+
+
+def _of_before(written: Written, windows: Sequence[Window], skew_ms: int) -> Wait | None:
+    """The verdict on a line that was, or may have been, written before every known attempt; None on any other.
+
+    What appeared under our eyes since then was not, whatever it says of its time: a clock or a zone is wrong.
+    """
+    first_ms = min((window.start_ms for window in windows if window.start_ms is not None), default=0) - skew_ms
+    if written.absent_ms is not None and written.absent_ms >= first_ms:
+        return None
+    own_ms = written.own_ms
+    low, high = (written.after_ms, written.before_ms) if own_ms is None else (own_ms, own_ms)
+    if high is not None and high < first_ms:
+        return Unowned("it was written before any known attempt began")
+    if low is not None and low < first_ms:
+        reason = "the line before it was written before any known attempt began"
+        return Wait(reason) if high is None else Unowned(f"{reason}, the one after it later")
+    return None
 
 
 def _only(written: Written, window: Window, skew_ms: int) -> Verdict:

@@ -18,7 +18,7 @@ from streams.sources.files import Block, FileFollower, FileState, Place
 from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
 from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, first_stamp
-from streams.watch.ownership import Owner, Wait, Written, owner_of
+from streams.watch.ownership import Owner, Unowned, Wait, Written, owner_of
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 from streams.watch.telling import Reading, Teller
@@ -59,6 +59,8 @@ class Source:
         self._block_end = self._done
         self._pending: deque[_Pending] = deque()
         self._epoch_since_ms: int | None = None
+        self._in_time = False
+        """No line that comes now can be older than the known attempts: stamps have reached their time, or are none."""
         self._claim: Claim | None = None
         self._next_look_ms = 0
         self._tail = b""
@@ -142,7 +144,7 @@ class Source:
         self.bytes_read += len(block.data)
         place, carried = self._block_end
         if block.start.epoch != place.epoch:
-            carried, self._epoch_since_ms = Carried(None), now_ms
+            carried, self._epoch_since_ms, self._in_time = Carried(None), now_ms, False
 
         stamp = partial(stamp_ms, zone=self._reading.zone, near_ms=block.read_ms)
 
@@ -152,7 +154,7 @@ class Source:
         for found in self._reading.matcher.scan(block.data, before, interval_ms):
             offset, line_no = block.start.offset + found.start, block.lines.before(found.start) + 1
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
-        self._block_end = (block.end, carried.after(block.data, stamp))
+        self._block_end = (block.end, carried.after(block.data, stamp, block.after_ms))
         if not lines:
             return 0
         starts, own = [line.found.start for line in lines], [line.line_ms for line in lines]
@@ -167,7 +169,8 @@ class Source:
             verdict = owner_of(
                 self._written(pending, claim, now_ms), claim.windows, shared=claim.shared, skew_ms=self._reading.skew_ms
             )
-            if isinstance(verdict, Wait) and now_ms - pending.line.read_ms < self._reading.hold_ms:
+            held = now_ms - pending.line.read_ms < self._reading.hold_ms
+            if held and isinstance(verdict, Wait) and not isinstance(verdict, Unowned):
                 self.waiting = verdict.reason
                 return
             self._pending.popleft()
@@ -186,10 +189,14 @@ class Source:
     def _written(self, pending: _Pending, claim: Claim, now_ms: int) -> Written:
         line, since_ms = pending.line, self._epoch_since_ms
         after_ms = before_ms = None
-        if line.line_ms is None and (len(claim.writers) > 1 or claim.over):
+        alone = len(claim.writers) == 1 and not claim.over
+        if line.line_ms is not None:
+            self._in_time = line.line_ms >= claim.start_ms
+        elif not alone or not (self._in_time or (pending.absent_ms or 0) >= claim.start_ms):
             around = pending.neighbours
             after_ms, before_ms = around.after_ms[pending.number], around.before_ms[pending.number]
-            if before_ms is None:
+            self._in_time = around.has_none or (after_ms is not None and after_ms >= claim.start_ms)
+            if before_ms is None and not (alone and self._in_time):
                 before_ms = first_stamp(b"\n" + self._follower.peek(NEAR_BYTES), around.stamp)
         return Written(
             own_ms=line.line_ms,

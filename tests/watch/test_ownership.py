@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.vocabulary import AttemptState, Mode
 from streams.watch.claims import claims_of, windows_of
-from streams.watch.ownership import Owner, Wait, Window, Written, owner_of
+from streams.watch.ownership import Owner, Unowned, Wait, Window, Written, owner_of
 from tests.watch.parts import T0, attempt, attempt_view, claim_on, job_view
 
 MINUTE = 60_000
@@ -31,6 +32,32 @@ def test_a_line_later_than_the_end_of_the_only_known_attempt_waits_for_its_succe
     late = replace(UNKNOWN, own_ms=T0 + 11 * MINUTE)
     assert isinstance(verdict(late, FIRST, shared=False), Wait)
     assert verdict(late, FIRST, replace(SECOND, start_ms=T0 + 11 * MINUTE - 500)) == Owner(attempt(1))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_line_older_than_every_known_attempt_is_nobodys_and_no_news_can_change_that(shared: bool) -> None:
+    older = replace(UNKNOWN, own_ms=T0 - SKEW - 1)
+    assert isinstance(verdict(older, FIRST, shared=shared), Unowned)
+    assert isinstance(verdict(older, FIRST, SECOND), Unowned)
+    assert verdict(replace(older, own_ms=T0 - SKEW), FIRST, shared=shared) == Owner(attempt(0)), "clocks differ"
+
+
+def test_a_line_that_was_seen_to_appear_while_the_attempt_ran_is_its_own_whatever_it_says_of_its_time() -> None:
+    wrong_zone = replace(UNKNOWN, own_ms=T0 - 120 * MINUTE, absent_ms=T0 + MINUTE, read_ms=T0 + MINUTE + 100)
+    assert verdict(wrong_zone, FIRST, shared=False) == Owner(attempt(0))
+    unseen = replace(wrong_zone, absent_ms=T0 - 60 * MINUTE)
+    assert isinstance(verdict(unseen, FIRST, shared=False), Unowned), "it may have been there before"
+
+
+def test_a_line_without_a_time_is_of_the_only_attempt_unless_older_lines_stand_around_it() -> None:
+    old, own = T0 - 60 * MINUTE, T0 + MINUTE
+    assert verdict(replace(UNKNOWN, before_ms=own), FIRST, shared=False) == Owner(attempt(0))
+    assert verdict(replace(UNKNOWN, after_ms=own), FIRST, shared=False) == Owner(attempt(0))
+    assert isinstance(verdict(replace(UNKNOWN, before_ms=old), FIRST, shared=False), Unowned)
+    assert isinstance(verdict(replace(UNKNOWN, after_ms=old, before_ms=own), FIRST, shared=False), Unowned)
+    last = verdict(replace(UNKNOWN, after_ms=old), FIRST, shared=False)
+    assert isinstance(last, Wait), "the next line with a time tells"
+    assert not isinstance(last, Unowned)
 
 
 def test_a_file_that_begins_anew_waits_for_news_of_who_began_it() -> None:
@@ -138,6 +165,14 @@ def test_whoever_owns_a_stamped_line_ran_at_that_time_or_when_it_appeared(writte
     assert any(window.start_ms - SKEW <= moment for moment in moments)
     if window.end_ms is not None and written.absent_ms is not None:
         assert written.absent_ms <= window.end_ms + SKEW, "seen to appear after its end"
+
+
+@given(written=WRITTEN)
+def test_no_line_of_before_is_given_to_the_only_attempt_unless_it_was_seen_to_appear(written: Written) -> None:
+    if isinstance(verdict(written, FIRST, shared=False), Wait):
+        return
+    assert written.absent_ms is not None or written.own_ms is None or written.own_ms >= T0 - SKEW
+    assert written.absent_ms is None or max(written.absent_ms, written.own_ms or T0) >= T0 - SKEW
 
 
 @given(written=WRITTEN)

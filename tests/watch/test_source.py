@@ -13,6 +13,7 @@ from schemas.aps import Aps
 from schemas.bookkeeping import RecordParked
 from schemas.facts import CheckpointLoaded, CheckpointSaved, PhaseEntered, ProgressObserved, SignatureMatched
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Phase, Remedy, Scope
+from streams.sources.files import FileFollower
 from streams.watch.claims import Claim
 from streams.watch.source import IDLE_LOOK_MS, IDLE_MS, QUIET_MS, SETTLE_MS, Source
 from tests.watch.parts import (
@@ -398,3 +399,71 @@ def test_an_idle_file_is_looked_at_at_once_when_another_attempt_may_write_to_it(
     both = claim_on(path, job_view(ended, attempt_view(1, path, start_ms=T0 + 2_000)))
     everything(source, now_ms, both)
     assert source.read_to[1] == path.stat().st_size
+
+
+def former(lines: int) -> str:
+    """What a job of another day left in the file."""
+    return "".join(
+        xid(f"10:{n // 60 % 60:02}:{n % 60:02}.000").replace("2026-08-01", "2026-07-29") + ("x" * 99 + "\n") * 100
+        for n in range(lines)
+    )
+
+
+def test_a_former_jobs_lines_in_the_file_are_not_the_attempts_and_cost_it_no_time(path: Path) -> None:
+    path.write_text(former(600) + xid())
+    source = Source(str(path), reading())
+    *parked, fact = everything(source, NOW, running(path))
+    assert len(parked) == 100
+    assert source.not_parked == 500
+    for one in parked:
+        assert isinstance(one, RecordParked)
+        assert "before any known attempt" in one.reason
+    assert list(owners([fact])) == [0]
+    assert source.read_to == (0, path.stat().st_size)
+
+
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+
+
+def test_last_words_without_a_time_of_a_former_job_are_not_the_attempts(path: Path) -> None:
+    path.write_text(former(1) + ECC)
+    source = Source(str(path), reading())
+    [parked] = everything(source, T0 + 1_000, running(path))
+    assert isinstance(parked, RecordParked)
+    assert source.waiting, "the next line with a time may tell"
+    append(path, "[2026-08-01 10:00:02.000] the attempt begins\n" + ECC)
+    parked, fact = everything(source, T0 + 2_000, running(path))
+    assert isinstance(parked, RecordParked)
+    assert list(owners([fact])) == [0]
+
+
+def test_lines_without_a_time_that_watch_sees_appear_after_those_of_a_former_job_are_the_attempts(path: Path) -> None:
+    path.write_text(former(1))
+    source = Source(str(path), reading())
+    assert len(everything(source, T0 + 1_000, running(path))) == 1
+    append(path, ECC)
+    assert list(owners(everything(source, T0 + 1_100, running(path)))) == [0]
+    append(path, ECC)
+    assert list(owners(everything(source, T0 + 1_200, running(path)))) == [0]
+    append(path, ECC)
+    assert list(owners(everything(restarted(source, T0 + 1_300), T0 + 1_400, running(path)))) == [0]
+
+
+def test_a_stamp_of_a_wrong_zone_takes_no_line_from_the_attempt_that_was_seen_to_write_it(path: Path) -> None:
+    path.write_text("hello\n")
+    source = Source(str(path), reading())
+    everything(source, NOW, running(path))
+    append(path, xid("08:10:00.000"))
+    assert list(owners(everything(source, NOW + 100, running(path)))) == [0]
+
+
+@pytest.mark.parametrize("first", ["", "[2026-08-01 10:00:01.000] begins\n"], ids=["no stamp", "a stamp in time"])
+def test_a_file_of_one_attempt_is_not_searched_for_times_line_by_line(
+    path: Path, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def peek(_self: FileFollower, count: int) -> bytes:
+        pytest.fail(f"looks at the next {count} bytes")
+
+    monkeypatch.setattr(FileFollower, "peek", peek)
+    path.write_text(first + "successfully saved checkpoint from iteration 5 to /ck\n" * 500)
+    assert len(everything(Source(str(path), reading()), NOW, running(path))) == 500
