@@ -1,8 +1,9 @@
 """Whose record is it, by its labels? Pure, and never "the newest by default".
 
 A source is bound to one cluster, and its job ids may be raw ones. A record is its attempt's that slurm_job_attempt
-names; else of the one that reports its file and during whose time it was written. Labels that fit nothing known wait
-like any other line; where the job is known and they still do not fit, the collector is told wrong.
+names, whatever the line says of its time; else of the one that reports its file and during whose time it was written.
+Labels that fit nothing known wait like any other line; where the job is known and they still do not fit, the collector
+is told wrong.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Directory:
         return tuple(name for name, jobs in self._by_id.items() if any(job in known for job in jobs)) or (job_id,)
 
     def whose(self, labels: Labels, written: Written, skew_ms: int) -> Whose:
-        """Say whose record this is; `written.own_ms` is its time."""
+        """Say whose record this is."""
         if labels.job_id is not None:
             jobs = self._by_id.get(labels.job_id, [])
             if not jobs:
@@ -116,18 +117,21 @@ def _of_jobs(labels: Labels, jobs: Sequence[_Job], written: Written, skew_ms: in
 
 
 def _of_named(named: Sequence[Writer], every: Sequence[Writer], written: Written, skew_ms: int) -> Whose:
-    """The attempt that a label names, unless the time of the line says that it was another of the same job."""
+    """The attempt that a label names, unless the record's own time says that it was another of the same job."""
     if len(named) > 1:
         return _by_time(named, written, skew_ms)
     [writer] = named
-    own_ms = written.own_ms
-    if own_ms is None or writer.window.start_ms is None or _within(writer.window, own_ms, skew_ms):
+    record_ms = written.record_ms
+    if record_ms is None or writer.window.start_ms is None:
         return writer
-    others = [one for one in every if one is not writer and _within(one.window, own_ms, 0)]
+    moments = (record_ms, record_ms if written.own_ms is None else written.own_ms)
+    if any(_within(writer.window, moment, skew_ms) for moment in moments):
+        return writer
+    others = [one for one in every if one is not writer and _within(one.window, record_ms, 0)]
     if not others:
         return writer
     index, other = writer.attempt.index, others[-1].attempt.index
-    words = f"the label slurm_job_attempt is {index}, and the line's time is that of attempt {other}"
+    words = f"the label slurm_job_attempt is {index}, and the record's time is that of attempt {other}"
     return Mislabelled(words, (writer, *others))
 
 

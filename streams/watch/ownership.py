@@ -41,11 +41,14 @@ class Written:
     """The look at which they were."""
     new_epoch: bool
     """The file was replaced or truncated moments ago: a new attempt may have done it that we do not know of yet."""
+    record_ms: int | None = None
+    """The time of the store's record that the line stands in."""
 
 
-def written_at(own_ms: int, read_ms: int) -> Written:
-    """A record of a store: it has a time of its own, and that is all."""
-    return Written(own_ms=own_ms, after_ms=None, before_ms=None, absent_ms=None, read_ms=read_ms, new_epoch=False)
+def written_at(record_ms: int, read_ms: int, own_ms: int | None = None) -> Written:
+    """A record of a store: it has a time, its line may have another, and that is all."""
+    own_ms = record_ms if own_ms is None else own_ms
+    return Written(own_ms, None, None, None, read_ms, new_epoch=False, record_ms=record_ms)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from streams.sources.lines import Labels, SourceLine
 from streams.watch.events import Line
 from streams.watch.matcher import Found
-from streams.watch.stamps import stamp_ms
+from streams.watch.stamps import names_zone, stamp_ms
 from streams.watch.surroundings import tail_of
 from streams.watch.telling import Reading
 
@@ -26,6 +26,8 @@ class Said:
 
     record: SourceLine
     line: Line
+    written_ms: int
+    """When the line was written, as far as it tells whose it is."""
 
 
 class Records:
@@ -47,7 +49,8 @@ class Records:
         for number, _start, what in found:
             count = counts[number] = counts.get(number, -1) + 1
             if count < MOST_IN_RECORD:
-                said.append(Said(records[number], self._line(records[number], what, count, now_ms)))
+                line = self._line(records[number], what, count, now_ms)
+                said.append(Said(records[number], line, self._written_ms(records[number], line)))
         return said
 
     def _of_stream(
@@ -80,3 +83,13 @@ class Records:
             index=record.index * MOST_IN_RECORD + count,
             identity=f"{record.identity}:{count}",
         )
+
+    def _written_ms(self, record: SourceLine, line: Line) -> int:
+        """By the line itself where it can be believed, else by its record.
+
+        A collector may ship late, and then the line knows better, if it names its zone. Without one it may be hours
+        off: it counts only where both say the same but for the clocks.
+        """
+        own_ms = record.at_ms if line.line_ms is None else line.line_ms
+        same = record.at_ms - own_ms <= self._reading.skew_ms
+        return own_ms if same or names_zone(line.found.line) else record.at_ms

@@ -33,13 +33,22 @@ def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
 
     `zone` is that of stamps without one (None: this machine's); `near_ms` the time of reading, for the year.
     """
+    best = _own_stamp(line)
+    return None if best is None else _milliseconds(best.groupdict(), zone, near_ms)
+
+
+def names_zone(line: bytes) -> bool:
+    """Whether the line's own time says of which zone it is, and needs no setting to be understood."""
+    best = _own_stamp(line)
+    return best is not None and best.groupdict().get("zone") is not None
+
+
+def _own_stamp(line: bytes) -> re.Match[bytes] | None:
     head = line[:HEAD_BYTES]
     if head.count(b":") < 2 or _CLOCK.search(head) is None:
         return None
     best = _SLURM.search(head) if b"CANCELLED AT" in head else None
-    if best is None:
-        best = _first_of(head)
-    return None if best is None else _milliseconds(best.groupdict(), zone, near_ms)
+    return _first_of(head) if best is None else best
 
 
 def _first_of(head: bytes) -> re.Match[bytes] | None:

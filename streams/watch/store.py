@@ -18,7 +18,7 @@ from streams.watch.claims import Writer
 from streams.watch.events import LineFact, parked_line
 from streams.watch.labelled import Directory, Mislabelled, Stranger
 from streams.watch.origin import Origin
-from streams.watch.ownership import Wait, written_at
+from streams.watch.ownership import Unowned, Wait, written_at
 from streams.watch.records import Records, Said
 from streams.watch.telling import Reading, Teller
 
@@ -160,9 +160,8 @@ class StoreReader:
         while lines:
             said = lines[0]
             line, labels = said.line, said.record.labels
-            whose = directory.whose(
-                labels, written_at(line.line_ms or said.record.at_ms, now_ms), self._reading.skew_ms
-            )
+            written = written_at(said.record.at_ms, now_ms, said.written_ms)
+            whose = directory.whose(labels, written, self._reading.skew_ms)
             if isinstance(whose, Wait) and self._may_wait(job, whose, line.read_ms, now_ms):
                 return
             lines.popleft()
@@ -176,6 +175,8 @@ class StoreReader:
         del self._pending[job]
 
     def _may_wait(self, job: str, verdict: Wait, read_ms: int, now_ms: int) -> bool:
+        if isinstance(verdict, Unowned):
+            return False
         known_ms = self._strangers.get(job) if isinstance(verdict, Stranger) else None
         if known_ms is not None and now_ms - known_ms < STRANGER_MS:
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC
+from datetime import UTC, tzinfo
 from functools import cache
 from pathlib import Path
 
@@ -32,8 +32,8 @@ def matcher() -> Matcher:
     return load_matcher(load_packs())
 
 
-def reading(*, skew_ms: int = 2_000, hold_ms: int = 60_000) -> Reading:
-    return Reading(matcher(), Throttle(), UTC, skew_ms, hold_ms)
+def reading(*, skew_ms: int = 2_000, hold_ms: int = 60_000, zone: tzinfo = UTC) -> Reading:
+    return Reading(matcher(), Throttle(), zone, skew_ms, hold_ms)
 
 
 def attempt(index: int, job_id: str = "7") -> AttemptId:

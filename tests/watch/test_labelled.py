@@ -56,6 +56,12 @@ def test_an_attempt_label_that_the_time_contradicts_is_not_believed() -> None:
     assert "attempt 1" in verdict.reason
 
 
+def test_an_attempt_label_is_believed_where_only_the_line_says_another_time() -> None:
+    known = Directory.of("local", [job_view(ENDED, RUNNING)])
+    named = Labels("7", PATH, attempt=1)
+    assert index(known.whose(named, written_at(T0 + 30 * MINUTE, T0 + 60 * MINUTE, T0 + MINUTE), SKEW)) == 1
+
+
 def test_last_words_after_the_end_are_the_attempts_own() -> None:
     assert index(whose(Labels("7", PATH, attempt=0), T0 + 12 * MINUTE)) == 0
 

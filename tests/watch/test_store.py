@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+import pytest
 
 from schemas.bookkeeping import RecordParked
 from schemas.decisions import JobView
@@ -61,9 +65,9 @@ class Given:
 class Told:
     """A reader, and what it told."""
 
-    def __init__(self, *views: JobView, hold_ms: int = 60_000) -> None:
+    def __init__(self, *views: JobView, hold_ms: int = 60_000, zone: tzinfo = UTC) -> None:
         self.given = Given()
-        self.reader = StoreReader(self.given, "local", reading(hold_ms=hold_ms))
+        self.reader = StoreReader(self.given, "local", reading(hold_ms=hold_ms, zone=zone))
         self.views: Sequence[JobView] = views or (job_view(attempt_view(0, PATH)),)
         self.now_ms = T0 + 2_000
         self.followed: set[str] = set()
@@ -175,6 +179,53 @@ def test_lines_between_two_attempts_wait_and_are_then_parked_never_given_to_the_
     assert all(isinstance(one, RecordParked) for one in parked)
     assert len({one.event_id for one in parked}) == MOST_PARKED
     assert told.position() == MOST_PARKED + 5
+
+
+MINUTE = 60_000
+BERLIN = ZoneInfo("Europe/Berlin")
+TWO = job_view(
+    attempt_view(0, PATH, end_ms=T0 + 180 * MINUTE, state=AttemptState.REQUEUED),
+    attempt_view(1, PATH, start_ms=T0 + 185 * MINUTE, submit_time=T0 // 1000 + 180 * 60),
+)
+
+
+def owner(text: str, at_ms: int, *, label: int | None = None, zone: tzinfo = UTC) -> int:
+    """Whose a line is of a record of this time."""
+    told = Told(TWO, zone=zone)
+    told.now_ms = at_ms + 1_000
+    told.given.add((text, replace(OWN, attempt=label)), at_ms=at_ms)
+    [fact] = told.turn()
+    assert isinstance(fact, SignatureMatched)
+    return fact.attempt.index
+
+
+@pytest.mark.parametrize("label", [None, 1])
+def test_a_time_without_a_zone_overrules_neither_the_label_nor_the_records_time(label: int | None) -> None:
+    """The container prints UTC, and watch takes it for the local time of Berlin: two hours early."""
+    assert owner(f"[2026-08-01 13:30:00] node2 rank 3: {XID}", T0 + 210 * MINUTE, label=label, zone=BERLIN) == 1
+
+
+@pytest.mark.parametrize("label", [None, 0])
+def test_a_line_that_names_its_zone_is_of_its_own_time_however_late_it_was_shipped(label: int | None) -> None:
+    late = T0 + 210 * MINUTE
+    assert owner(f"2026-08-01T10:30:00Z {XID}", late, label=label) == 0
+    assert owner(f"2026-08-01T12:30:00+02:00 {XID}", late, label=label) == 0
+
+
+def test_a_time_without_a_zone_counts_where_it_is_the_records_but_for_the_clocks() -> None:
+    """Slurm says that attempt 0 ended at 13:00:00; attempt 1 began two seconds later."""
+    soon = T0 + 180 * MINUTE + 2_000
+    told = Told(replace(TWO, attempts=(TWO.attempts[0], replace(TWO.attempts[1], start_ms=soon))))
+    told.now_ms = soon + 5_000
+    told.given.add((f"[2026-08-01 13:00:00.900] node2: {XID}", OWN), (XID, OWN), at_ms=soon + 500)
+    assert [fact.attempt.index for fact in told.turn() if not isinstance(fact, RecordParked)] == [0, 1]
+
+
+def test_a_record_older_than_every_attempt_that_reports_its_file_is_not_waited_for() -> None:
+    told = Told()
+    told.given.add((XID, OWN), at_ms=T0 - 60 * MINUTE)
+    [parked] = told.turn()
+    assert isinstance(parked, RecordParked)
 
 
 def test_a_file_that_watch_follows_itself_is_not_told_twice() -> None:
