@@ -3,8 +3,8 @@
 A file is known by its content, not by its name: device and inode, a hash of its first bytes, and a hash of the bytes
 just before the place where reading stopped. Slurm truncates the same file at requeue unless told to append, and it may
 have grown past the old offset before the next look; only the content before the offset tells. Device numbers differ
-between hosts and mounts, so after a restart equal content counts as the same file. One that was renamed meanwhile is
-found by its inode in its folder, and read to its end.
+between hosts and mounts, so after a restart equal content counts as the same file, and so does a copy that was put in
+its place. One that was renamed meanwhile is found by its inode in its folder, and read to its end.
 
 Both `\\n` and `\\r` end a line (progress bars redraw themselves with the latter), a line longer than a block is read in
 pieces of one block, and offsets are in bytes whatever those bytes are.
@@ -25,7 +25,7 @@ HEAD_BYTES = 256
 TAIL_BYTES = 256
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 BLOCK_BYTES = 1 << 20
-# After a restart equal content makes the same file even if device or inode differ, if there was enough of it.
+# Equal content makes the same file even if device or inode differ, if there was enough of it.
 CONTENT_PROOF_BYTES = 64
 # Looks that are remembered while one line grows without an end.
 MOST_LOOKS = 64
@@ -178,11 +178,16 @@ class FileFollower:
             self._whole = None
         if self._fd is None:
             status = self._open(before_ms)
-        if self._fd is not None and self._inode != _inode(status):  # rotated: the old one to its end first
-            yield from self._read(now_ms, os.fstat(self._fd).st_size, over=True)
-            self.close()
-            self._begin(before_ms)
-            status = self._open(before_ms)
+        if self._fd is not None and self._inode != _inode(status):  # replaced: the old one to its end first
+            size = os.fstat(self._fd).st_size
+            yield from self._read(now_ms, size, over=False)
+            if self._is_copied():
+                status = os.fstat(self._fd)
+            else:
+                yield from self._read(now_ms, size, over=True)
+                self.close()
+                self._begin(before_ms)
+                status = self._open(before_ms)
         elif not self._is_same(status):
             self._begin(before_ms)
         self.state, self.problem = FileState.FOLLOWED, ""
@@ -213,6 +218,10 @@ class FileFollower:
             return any(self._take_over(os.open(path, FLAGS)) for path in found)
         except OSError:
             return False  # whoever may not look for it goes on with what the path holds now
+
+    def _is_copied(self) -> bool:
+        """Whether the path holds a copy of what was read, with which it then goes on."""
+        return self.place.offset >= CONTENT_PROOF_BYTES and self._take_over(os.open(self.path, FLAGS))
 
     def _take_over(self, opened: int) -> bool:
         """Go on with this open file if it holds what was read; else close it."""
@@ -283,9 +292,12 @@ class FileFollower:
         assert self._fd is not None
         if os.fstat(self._fd).st_size < self.place.offset:
             return False
-        _device, _node, count, head, tail = self.place.identity.split(":")
-        self._head, self._tail = self._around(int(count))
-        return (_hash(self._head), _hash(self._tail)) == (head, tail)
+        _device, _node, count, *known = self.place.identity.split(":")
+        head, tail = self._around(int(count))
+        if [_hash(head), _hash(tail)] != known:
+            return False
+        self._head, self._tail = head, tail
+        return True
 
     def _around(self, count: int) -> tuple[bytes, bytes]:
         """The first `count` bytes, and those before the place."""

@@ -69,9 +69,39 @@ def test_a_file_that_is_rotated_is_read_to_its_end_before_the_new_one(tmp_path: 
     path.write_bytes(b"new 1\n")
     blocks = list(follower.look(0))
     assert [(block.start.epoch, block.start.offset, block.data) for block in blocks] == [
-        (0, 6, b"old 2\nold 3"),
+        (0, 6, b"old 2\n"),
+        (0, 12, b"old 3"),
         (1, 0, b"new 1\n"),
     ]
+
+
+def test_a_copy_that_takes_the_files_place_goes_on_where_reading_stopped(tmp_path: Path) -> None:
+    path, copy = tmp_path / "out", tmp_path / "copy"
+    path.write_bytes(b"line\n" * 100)
+    follower = FileFollower(str(path))
+    lines(follower)
+    with path.open("ab") as file:
+        file.write(b"one more\npart")
+    copy.write_bytes(path.read_bytes() + b"ial\n")
+    copy.replace(path)
+    blocks = list(follower.look(0))
+    assert [(block.start.epoch, block.start.offset, block.data) for block in blocks] == [
+        (0, 500, b"one more\n"),
+        (0, 509, b"partial\n"),
+    ]
+
+
+@pytest.mark.parametrize("kept", [b"", b"line\n" * 99], ids=["another", "a shorter one"])
+def test_what_takes_the_files_place_and_holds_something_else_begins_anew(tmp_path: Path, kept: bytes) -> None:
+    path, other = tmp_path / "out", tmp_path / "other"
+    path.write_bytes(b"line\n" * 100)
+    follower = FileFollower(str(path))
+    lines(follower)
+    other.write_bytes(kept + b"attempt 1\n" * 100)
+    other.replace(path)
+    [block] = follower.look(0)
+    assert (block.start.epoch, block.start.offset, block.data) == (1, 0, kept + b"attempt 1\n" * 100)
+    assert block.identity.startswith(f"{path.stat().st_dev}:{path.stat().st_ino}:")
 
 
 def test_a_file_that_is_renamed_away_is_read_to_its_end(tmp_path: Path) -> None:

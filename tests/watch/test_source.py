@@ -467,3 +467,14 @@ def test_a_file_of_one_attempt_is_not_searched_for_times_line_by_line(
     monkeypatch.setattr(FileFollower, "peek", peek)
     path.write_text(first + "successfully saved checkpoint from iteration 5 to /ck\n" * 500)
     assert len(everything(Source(str(path), reading()), NOW, running(path))) == 500
+
+
+def test_a_copy_that_takes_the_files_place_tells_nothing_a_second_time(path: Path, tmp_path: Path) -> None:
+    path.write_text("start of the job\n" * 5 + xid())
+    source = Source(str(path), reading())
+    assert len(everything(source, NOW, running(path))) == 1
+    copy = tmp_path / "copy"
+    copy.write_text(path.read_text() + xid("10:06:00.000"))
+    copy.replace(path)
+    [fact] = facts_of(everything(source, NOW + 1_000, running(path)))
+    assert (fact.position.epoch, fact.position.offset) == (0, 85 + len(xid()))
