@@ -132,7 +132,7 @@ class BlindWatch:
                 problem=reader.problem or reader.dead.get(shown.attempt, "") or silent.get(reader.name, ""),
                 gives=shown.attempt in reader.seen,
                 mislabelled=reader.mislabelled.get(shown.attempt, ""),
-                labelless=reader.labelless,
+                labelless=reader.labelless(now_ms),
             )
             for reader in own
         ]

@@ -21,7 +21,9 @@ from streams.watch.ownership import Wait, Window, Written, owner_of
 
 @dataclass(frozen=True)
 class Stranger(Wait):
-    """No job that we know has this id: it may be new, or none of ours."""
+    """No job that we know has this id: it may be new, or none of ours, or these attempts', whose file it names."""
+
+    writers: tuple[Writer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Directory:
         if labels.job_id is not None:
             jobs = self._by_id.get(labels.job_id, [])
             if not jobs:
-                return Stranger(f"no job {labels.job_id} is known in cluster {self.cluster}")
+                return self._stranger(labels)
             if all(job.left_alone for job in jobs):
                 return Nobody(f"job {labels.job_id} is left alone")
             return _of_jobs(labels, jobs, written, skew_ms)
@@ -83,6 +85,14 @@ class Directory:
             writers = self._by_path.get(labels.filename, [])
             return _by_time(writers, written, skew_ms) if writers else Stranger("no known attempt reports this path")
         return Nobody("the record has neither a job id nor a file")
+
+    def _stranger(self, labels: Labels) -> Stranger:
+        words = f"no job {labels.job_id} is known in cluster {self.cluster}"
+        writers = tuple(self._by_path.get(labels.filename or "", ()))
+        if not writers:
+            return Stranger(words)
+        jobs = ", ".join(dict.fromkeys(writer.attempt.job_id for writer in writers))
+        return Stranger(f"{words}, and the label filename is {labels.filename}, which job {jobs} reports", writers)
 
     def _add(self, view: JobView) -> None:
         interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS

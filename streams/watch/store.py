@@ -26,6 +26,8 @@ BATCHES_A_TURN = 4
 MOST_PENDING, MOST_PENDING_BYTES = 20_000, 64 << 20
 MOST_PARKED = 100
 """Parked lines of a job in a row, after which the next ones would say nothing new; of an unknown job the first."""
+LABELLESS_MS = 600_000
+"""For so long a record without labels says that the collector does not set them."""
 STRANGER_MS = 600_000
 """A job id that stayed unknown is not waited for again for this long."""
 MOST_STRANGERS = 10_000
@@ -60,8 +62,7 @@ class StoreReader:
         """When records came last; None before the first."""
         self.dead: dict[AttemptId, str] = {}
         """The attempts that were asked about and of which it tells nothing, for all fell silent together; and why."""
-        self.labelless = False
-        """Records came that name neither a job nor a file."""
+        self._labelless_ms: int | None = None
         self._feed = feed
         self._reading = reading
         self._records = Records(reading)
@@ -76,6 +77,10 @@ class StoreReader:
     def waiting(self) -> int:
         """Lines that wait for news of their job."""
         return self._waiting
+
+    def labelless(self, now_ms: int) -> bool:
+        """Whether records come, or came moments ago, that name neither a job nor a file."""
+        return self._labelless_ms is not None and now_ms - self._labelless_ms < LABELLESS_MS
 
     def close(self) -> None:
         """Stop reading."""
@@ -146,13 +151,13 @@ class StoreReader:
                 known = self.seen.get(whose.attempt, Seen(0, 0))
                 self.seen[whose.attempt] = Seen(max(known.at_ms, record.at_ms), known.size + sizes[labels])
                 self.mislabelled.pop(whose.attempt, None)
-            elif isinstance(whose, Mislabelled):
+            elif isinstance(whose, Mislabelled | Stranger) and whose.writers:
                 for writer in whose.writers:
                     if writer.attempt not in self.seen:
                         self.mislabelled[writer.attempt] = whose.reason
             elif labels.job_id is None and labels.filename is None:
                 self.unlabelled += 1
-                self.labelless = True
+                self._labelless_ms = now_ms
 
     def _settle(self, job: str, now_ms: int, directory: Directory) -> Iterator[LineFact | RecordParked]:
         """Give the facts of a job's lines, up to the first whose owner is not known yet."""

@@ -93,8 +93,18 @@ def test_neither_attempt_nor_file_is_the_collectors_fault() -> None:
 
 
 def test_a_job_that_nobody_knows_may_still_come() -> None:
-    assert isinstance(whose(Labels("8", PATH), T0), Stranger)
-    assert isinstance(whose(Labels(filename="/other"), T0), Stranger)
+    for stranger in (Labels("8", "/logs/slurm-8.out"), Labels(filename="/other")):
+        verdict = whose(stranger, T0)
+        assert isinstance(verdict, Stranger)
+        assert verdict.writers == ()
+
+
+def test_a_job_that_nobody_knows_with_a_file_that_another_reports_may_be_that_one() -> None:
+    verdict = whose(Labels("job-7", PATH), T0)
+    assert isinstance(verdict, Stranger)
+    assert {writer.attempt.index for writer in verdict.writers} == {0, 1}
+    assert "job-7" in verdict.reason
+    assert f"{PATH}, which job 7 reports" in verdict.reason
 
 
 def test_a_job_of_another_cluster_is_a_stranger() -> None:

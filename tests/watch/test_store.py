@@ -17,7 +17,7 @@ from schemas.vocabulary import AttemptState
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceState
 from streams.watch.events import LineFact
 from streams.watch.labelled import Directory
-from streams.watch.store import MOST_PARKED, StoreReader
+from streams.watch.store import LABELLESS_MS, MOST_PARKED, StoreReader
 from tests.watch.parts import NODES, T0, attempt, attempt_view, job_view, reading
 
 PATH = "/logs/slurm-7.out"
@@ -242,10 +242,32 @@ def test_what_came_of_an_attempt_is_remembered_and_so_are_labels_that_fit_nothin
     assert told.turn() == []
     assert told.reader.seen[attempt(0)].at_ms == T0 + 1_000
     assert list(told.reader.mislabelled) == [attempt(0, "9")]
-    assert told.reader.labelless
+    assert told.reader.labelless(told.now_ms)
     told.given.add(("quiet", Labels("9", "/logs/9.out")))
     told.turn()
     assert told.reader.mislabelled == {}
+
+
+def test_one_record_without_labels_is_forgotten_after_a_while() -> None:
+    told = Told()
+    told.given.add(("the collector is alive", Labels()))
+    told.turn()
+    assert told.reader.labelless(told.now_ms + LABELLESS_MS - 1)
+    assert not told.reader.labelless(told.now_ms + LABELLESS_MS)
+
+
+def test_a_wrong_job_id_beside_the_right_file_is_the_collectors_fault_and_waits_only_once() -> None:
+    told = Told()
+    wrong = Labels("job-7", PATH)
+    told.given.add((XID, wrong))
+    assert told.turn() == []
+    assert "job-7" in told.reader.mislabelled[attempt(0)]
+    assert PATH in told.reader.mislabelled[attempt(0)]
+    told.now_ms += 60_000
+    assert [type(one) for one in told.turn()] == [RecordParked]
+    told.given.add((XID, wrong))
+    assert told.turn() == []
+    assert told.position() == 2, "nothing waits"
 
 
 def test_a_source_that_is_down_is_a_state() -> None:
