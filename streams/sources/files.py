@@ -137,10 +137,18 @@ class FileFollower:
 
     def peek(self, count: int) -> bytes:
         """The next bytes, at most `count`, without moving on; empty where there are none or they can't be read."""
+        return self._bytes(self.place.offset, count)
+
+    def before(self, offset: int, count: int) -> bytes:
+        """The last bytes before an offset, at most `count`; empty where there are none or they can't be read."""
+        start = max(0, offset - count)
+        return self._bytes(start, offset - start)
+
+    def _bytes(self, offset: int, count: int) -> bytes:
         if self._fd is None:
             return b""
         try:
-            return os.pread(self._fd, count, self.place.offset)
+            return os.pread(self._fd, count, offset)
         except OSError:
             return b""  # the next look finds the same error and says so
 

@@ -24,6 +24,8 @@ class Writer:
     window: Window
     nodes: tuple[str, ...]
     progress_interval_ms: int
+    raw_job_id: int
+    """The job as Slurm itself names it where it writes into the output."""
 
     @property
     def attempt(self) -> AttemptId:
@@ -66,7 +68,7 @@ def claims_of(views: Iterable[JobView]) -> Mapping[str, Claim]:
         interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS
         for attempt, window in zip(view.attempts, windows_of(view), strict=True):
             for path in dict.fromkeys(attempt.log_paths):
-                writers[path].append(Writer(window, attempt.nodes, interval_ms))
+                writers[path].append(Writer(window, attempt.nodes, interval_ms, view.raw_job_id))
                 jobs[path].add(f"{view.cluster}/{view.job_id}")
                 if window.start_ms is not None and window.end_ms is None:
                     running.add(path)

@@ -97,7 +97,7 @@ class Directory:
     def _add(self, view: JobView) -> None:
         interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS
         windows = zip(view.attempts, windows_of(view), strict=True)
-        writers = tuple(Writer(window, attempt.nodes, interval_ms) for attempt, window in windows)
+        writers = tuple(Writer(window, attempt.nodes, interval_ms, view.raw_job_id) for attempt, window in windows)
         paths = tuple(attempt.log_paths for attempt in view.attempts)
         job = _Job(view.mode is Mode.DISABLED, writers, paths)
         for job_id in dict.fromkeys((view.job_id, str(view.raw_job_id))):

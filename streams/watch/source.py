@@ -8,7 +8,7 @@ never passes a line whose facts were not given.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,8 +17,9 @@ from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
 from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
-from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, first_stamp
-from streams.watch.ownership import Owner, Unowned, Wait, Written, owner_of
+from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, Stamp, first_stamp
+from streams.watch.notices import Notices
+from streams.watch.ownership import Owner, Unowned, Wait, Window, Written, owner_of
 from streams.watch.stamps import stamp_ms
 from streams.watch.surroundings import tail_of
 from streams.watch.telling import Reading, Teller
@@ -61,6 +62,8 @@ class Source:
         self._epoch_since_ms: int | None = None
         self._in_time = False
         """No line that comes now can be older than the known attempts: stamps have reached their time, or are none."""
+        self._notices = Notices(reading.skew_ms)
+        self._looked_back = False
         self._claim: Claim | None = None
         self._next_look_ms = 0
         self._tail = b""
@@ -147,11 +150,14 @@ class Source:
             carried, self._epoch_since_ms, self._in_time = Carried(None), now_ms, False
 
         stamp = partial(stamp_ms, zone=self._reading.zone, near_ms=block.read_ms)
+        self._look_back(block, claim, stamp)
 
         lines = []
         interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
         for found in self._reading.matcher.scan(block.data, before, interval_ms):
+            if found.fault is not None:  # every notice is one, too: the whole block need not be searched again
+                self._notices.read(found.line, claim, stamp, block.after_ms, block.read_ms)
             offset, line_no = block.start.offset + found.start, block.lines.before(found.start) + 1
             lines.append(Line(self.path, block.start.epoch, offset, line_no, stamp(found.line), block.read_ms, found))
         self._block_end = (block.end, carried.after(block.data, stamp, block.after_ms))
@@ -162,13 +168,20 @@ class Source:
         self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
         return len(lines)
 
+    def _look_back(self, block: Block, claim: Claim, stamp: Stamp) -> None:
+        """Notices are not written down: after a restart those just before the place are read again."""
+        if not self._looked_back:
+            self._looked_back = True
+            earlier = self._follower.before(block.start.offset, NEAR_BYTES)
+            self._notices.read(earlier, claim, stamp, None, block.read_ms)
+
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
         """Give the facts of pending lines, up to the first whose owner is not known yet."""
+        windows = self._notices.windows(claim)
         while self._pending:
             pending = self._pending[0]
-            verdict = owner_of(
-                self._written(pending, claim, now_ms), claim.windows, shared=claim.shared, skew_ms=self._reading.skew_ms
-            )
+            written = self._written(pending, claim, windows, now_ms)
+            verdict = owner_of(written, windows, shared=claim.shared, skew_ms=self._reading.skew_ms)
             held = now_ms - pending.line.read_ms < self._reading.hold_ms
             if held and isinstance(verdict, Wait) and not isinstance(verdict, Unowned):
                 self.waiting = verdict.reason
@@ -186,10 +199,10 @@ class Source:
         self.waiting = ""
         self._done = self._block_end
 
-    def _written(self, pending: _Pending, claim: Claim, now_ms: int) -> Written:
+    def _written(self, pending: _Pending, claim: Claim, windows: Sequence[Window], now_ms: int) -> Written:
         line, since_ms = pending.line, self._epoch_since_ms
         after_ms = before_ms = None
-        alone = len(claim.writers) == 1 and not claim.over
+        alone = len(windows) == 1 and windows[0].end_ms is None
         if line.line_ms is not None:
             self._in_time = line.line_ms >= claim.start_ms
         elif not alone or not (self._in_time or (pending.absent_ms or 0) >= claim.start_ms):

@@ -478,3 +478,77 @@ def test_a_copy_that_takes_the_files_place_tells_nothing_a_second_time(path: Pat
     copy.replace(path)
     [fact] = facts_of(everything(source, NOW + 1_000, running(path)))
     assert (fact.position.epoch, fact.position.offset) == (0, 85 + len(xid()))
+
+
+NOTICE = "slurmstepd: error: *** JOB {job} ON node1 CANCELLED AT 2026-08-01T10:05:00 DUE TO {why} ***\n"
+REQUEUED = NOTICE.format(job=7, why="JOB REQUEUE")
+
+
+def noticed(path: Path, notice: str = REQUEUED) -> Source:
+    """The scheduler's observer is down: attempt 0 seems to run on. Slurm says at 10:05 that it took the job away."""
+    path.write_text("hello\n")
+    source = Source(str(path), reading())
+    for now_ms in (T0 + 60_000, T0 + 299_000):
+        everything(source, now_ms, running(path))
+    append(path, notice)
+    everything(source, T0 + 300_100, running(path))
+    assert source.read_to == (0, path.stat().st_size)
+    return source
+
+
+@pytest.mark.parametrize("line", [xid("10:09:59.000"), ECC], ids=["stamped", "seen to appear"])
+@pytest.mark.parametrize(
+    "why", ["JOB REQUEUE", "PREEMPTION", "TIME LIMIT", "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"]
+)
+def test_lines_after_slurm_took_the_job_away_wait_for_the_attempt_that_wrote_them(
+    path: Path, line: str, why: str
+) -> None:
+    source = noticed(path, NOTICE.format(job=7, why=why))
+    everything(source, T0 + 599_000, running(path))
+    append(path, line)
+    assert everything(source, T0 + 600_000, running(path)) == []
+    assert source.waiting
+    assert list(owners(everything(source, T0 + 600_100, two_attempts(path)))) == [1]
+
+
+def test_lines_after_slurm_took_the_job_away_are_parked_if_no_other_attempt_becomes_known(path: Path) -> None:
+    source = noticed(path)
+    append(path, xid("10:09:59.000"))
+    assert everything(source, T0 + 600_000, running(path)) == []
+    [parked] = everything(source, T0 + 660_000, running(path))
+    assert isinstance(parked, RecordParked)
+
+
+def test_last_words_of_the_attempt_that_slurm_took_away_are_its_own(path: Path) -> None:
+    source = noticed(path)
+    append(path, xid("10:05:29.000") + ECC)
+    assert list(owners(everything(source, T0 + 330_000, running(path)))) == [0, 0]
+    append(path, xid("10:09:59.000"))
+    ended = claim_on(path, job_view(attempt_view(0, path, end_ms=T0 + 720_000, state=AttemptState.FAILED)))
+    assert list(owners(everything(source, T0 + 730_000, ended))) == [0], "the scheduler knows better"
+
+
+def test_what_slurm_says_of_another_job_or_of_a_step_holds_nothing_back(path: Path) -> None:
+    source = noticed(path, NOTICE.format(job=8, why="JOB REQUEUE") + REQUEUED.replace("JOB 7", "STEP 7.0"))
+    append(path, xid("10:09:59.000"))
+    assert list(owners(everything(source, T0 + 600_000, running(path)))) == [0]
+
+
+def test_that_slurm_took_the_job_away_is_known_after_a_restart(path: Path) -> None:
+    source = restarted(noticed(path), T0 + 310_000)
+    append(path, xid("10:09:59.000"))
+    assert everything(source, T0 + 600_000, running(path)) == []
+    assert source.waiting
+
+
+def test_a_notice_of_a_wrong_zone_is_of_the_moment_at_which_it_appeared(path: Path) -> None:
+    source = noticed(path, REQUEUED.replace("T10:05", "T12:05"))
+    append(path, xid("10:09:59.000"))
+    assert everything(source, T0 + 600_000, running(path)) == []
+    assert source.waiting
+
+
+def test_an_old_notice_is_not_of_the_attempt_that_runs_now(path: Path) -> None:
+    """Its time may be of another zone; and of what it says the scheduler's views have long known."""
+    path.write_text(REQUEUED + xid("10:30:00.000"))
+    assert list(owners(everything(Source(str(path), reading()), T0 + 3_600_000, running(path)))) == [0, 0]
