@@ -4,8 +4,10 @@ A line was written somewhere between two moments: at its own timestamp if it car
 before it and before the one after it; and between our two looks, where the bytes appeared while we were following.
 Its owner is the only attempt whose window meets all of that. Several, or none: wait, for a bounded time, because the
 scheduler's news may be late; then the line is parked with the reason. What was written before every attempt that is
-known is nobody's: whoever is not known yet begins later. But stamps without a zone are read in that of
-watch.time_zone, and where nobody saw the bytes appear, nothing better is known than what they say.
+known is nobody's: whoever is not known yet begins later.
+
+A stamp without a zone is read in that of watch.time_zone. Where watch saw the bytes appear, it notices a wrong one; of
+what stood in the file before, nothing better is known than what the stamp says.
 """
 
 from __future__ import annotations

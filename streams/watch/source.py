@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from schemas.bookkeeping import RecordParked, SourceRead
@@ -19,8 +19,8 @@ from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
 from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, Stamp, first_stamp
 from streams.watch.notices import Notices
-from streams.watch.ownership import Owner, Unowned, Wait, Window, Written, owner_of
-from streams.watch.stamps import stamp_ms
+from streams.watch.ownership import Owner, Unowned, Verdict, Wait, Window, Written, owner_of
+from streams.watch.stamps import names_zone, repeat_ms, stamp_ms
 from streams.watch.surroundings import tail_of
 from streams.watch.telling import Reading, Teller
 
@@ -180,8 +180,7 @@ class Source:
         windows = self._notices.windows(claim)
         while self._pending:
             pending = self._pending[0]
-            written = self._written(pending, claim, windows, now_ms)
-            verdict = owner_of(written, windows, shared=claim.shared, skew_ms=self._reading.skew_ms)
+            verdict = self._verdict(pending, claim, windows, now_ms)
             held = now_ms - pending.line.read_ms < self._reading.hold_ms
             if held and isinstance(verdict, Wait) and not isinstance(verdict, Unowned):
                 self.waiting = verdict.reason
@@ -198,6 +197,21 @@ class Source:
                     self.not_parked += 1
         self.waiting = ""
         self._done = self._block_end
+
+    def _verdict(self, pending: _Pending, claim: Claim, windows: Sequence[Window], now_ms: int) -> Verdict:
+        """Whose the line is; of a time that clocks showed twice both moments must say the same."""
+        written, reading = self._written(pending, claim, windows, now_ms), self._reading
+        own_ms = written.own_ms
+        again_ms = 0 if own_ms is None else repeat_ms(own_ms, reading.zone)
+        if own_ms is None or again_ms == 0 or names_zone(pending.line.found.line):
+            return owner_of(written, windows, shared=claim.shared, skew_ms=reading.skew_ms)
+        low, high = (written.absent_ms or 0) - reading.skew_ms, written.read_ms + reading.skew_ms
+        moments = [moment for moment in (own_ms, own_ms + again_ms) if low <= moment <= high] or [own_ms]
+        verdicts = {
+            owner_of(replace(written, own_ms=moment), windows, shared=claim.shared, skew_ms=reading.skew_ms)
+            for moment in moments
+        }
+        return verdicts.pop() if len(verdicts) == 1 else Wait("clocks showed its time twice, as summer time ended")
 
     def _written(self, pending: _Pending, claim: Claim, windows: Sequence[Window], now_ms: int) -> Written:
         line, since_ms = pending.line, self._epoch_since_ms

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 
 # Where a line's own stamp begins at the latest, and how far the search looks at all.
 PREFIX_BYTES = 48
@@ -26,6 +27,7 @@ _SHORT = re.compile(rb"(?<![\d/-])(?P<month>\d\d)[/-](?P<day>\d\d) " + _TIME)
 _CLOCK = re.compile(rb"\d\d:\d\d:\d\d")  # what all forms have: most lines have none
 _FORMS = (_FULL, _GLOG, _SYSLOG, _SHORT)
 _SLACK = timedelta(days=1)
+_QUARTER_MS = 900_000  # no zone changes in between
 
 
 def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
@@ -35,6 +37,20 @@ def stamp_ms(line: bytes, *, zone: tzinfo | None, near_ms: int) -> int | None:
     """
     best = _own_stamp(line)
     return None if best is None else _milliseconds(best.groupdict(), zone, near_ms)
+
+
+def repeat_ms(moment_ms: int, zone: tzinfo | None) -> int:
+    """After how long clocks of the zone show the same time once more: an hour when summer time ends, else 0."""
+    return _repeat_ms(moment_ms // _QUARTER_MS, zone)
+
+
+@lru_cache(maxsize=256)
+def _repeat_ms(quarter: int, zone: tzinfo | None) -> int:
+    moment_s = quarter * _QUARTER_MS // 1000
+    try:
+        return int(datetime.fromtimestamp(moment_s, zone).replace(fold=1).timestamp() - moment_s) * 1000
+    except (ValueError, OverflowError):
+        return 0  # of the year 1 or 9999, which other zones may not have
 
 
 def names_zone(line: bytes) -> bool:

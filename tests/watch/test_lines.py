@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streams.watch.masking import MOST_CHARACTERS, digest_of, kept_text, masked
 from streams.watch.neighbours import Carried
 from streams.watch.origin import Origin, origin_of
-from streams.watch.stamps import stamp_ms
+from streams.watch.stamps import names_zone, repeat_ms, stamp_ms
 
 NEAR = int(datetime(2026, 8, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
 NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4")
@@ -70,6 +70,30 @@ def test_a_stamp_without_a_zone_is_local_time_of_the_configured_zone() -> None:
     line = b"[2026-08-01 12:00:31] x"
     assert stamp_ms(line, zone=ZoneInfo("Europe/Berlin"), near_ms=NEAR) == at("2026-08-01T10:00:31+00:00")
     assert stamp_ms(line + b"", zone=UTC, near_ms=NEAR) == at("2026-08-01T12:00:31+00:00")
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("2026-08-01T10:00:31Z x", True), ("2026-08-01 12:00:31.5 +02:00 x", True), ("[2026-08-01 10:00:31] x", False)],
+)
+def test_a_stamp_may_name_its_zone(line: str, named: bool) -> None:
+    assert names_zone(line.encode()) is named
+
+
+def test_clocks_show_an_hour_twice_when_summer_time_ends() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    assert repeat_ms(at("2026-10-25T00:30:00+00:00"), berlin) == 3_600_000
+    assert repeat_ms(at("2026-10-25T01:30:00+00:00"), berlin) == 0, "it is the second one"
+    assert repeat_ms(at("2026-10-25T00:30:00+00:00"), UTC) == 0
+    assert repeat_ms(at("2026-08-01T00:30:00+00:00"), berlin) == 0
+
+
+@pytest.mark.parametrize("year", [b"0001-01-01", b"9999-12-31"])
+@pytest.mark.parametrize("zone", [None, UTC, ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")])
+def test_the_first_and_the_last_year_are_no_stumbling_block(year: bytes, zone: tzinfo | None) -> None:
+    moment_ms = stamp_ms(b"[" + year + b" 23:59:59] x", zone=UTC, near_ms=NEAR)
+    assert moment_ms is not None
+    assert repeat_ms(moment_ms, zone) == 0
 
 
 @given(line=st.binary(max_size=200))

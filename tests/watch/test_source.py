@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -552,3 +554,49 @@ def test_an_old_notice_is_not_of_the_attempt_that_runs_now(path: Path) -> None:
     """Its time may be of another zone; and of what it says the scheduler's views have long known."""
     path.write_text(REQUEUED + xid("10:30:00.000"))
     assert list(owners(everything(Source(str(path), reading()), T0 + 3_600_000, running(path)))) == [0, 0]
+
+
+def utc_ms(hour: int, minute: int) -> int:
+    """On the day on which summer time ends in Berlin, at 01:00 UTC."""
+    return int(datetime(2026, 10, 25, hour, minute, tzinfo=UTC).timestamp() * 1000)
+
+
+def night(path: Path) -> Claim:
+    """Attempt 0 ended at ten to three of summer time; attempt 1 began twenty minutes later, ten past two of winter."""
+    end_ms = utc_ms(0, 50)
+    return claim_on(
+        path,
+        job_view(
+            attempt_view(0, path, start_ms=utc_ms(0, 0) - 7_200_000, end_ms=end_ms, state=AttemptState.REQUEUED),
+            attempt_view(1, path, start_ms=utc_ms(1, 10), submit_time=end_ms // 1000),
+            shared=True,
+        ),
+    )
+
+
+HALF_PAST_TWO = xid("02:30:00.000").replace("2026-08-01", "2026-10-25")
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def test_a_time_that_clocks_showed_twice_is_the_one_at_which_the_line_appeared(path: Path) -> None:
+    path.write_text("hello\n")
+    source, claim = Source(str(path), reading(zone=BERLIN)), night(path)
+    everything(source, utc_ms(1, 29), claim)
+    append(path, HALF_PAST_TWO)
+    assert list(owners(everything(source, utc_ms(1, 30) + 100, claim))) == [1]
+
+
+def test_a_time_that_clocks_showed_twice_of_which_nobody_saw_the_line_appear_may_be_of_either_moment(
+    path: Path,
+) -> None:
+    path.write_text(HALF_PAST_TWO)
+    source, claim = Source(str(path), reading(zone=BERLIN)), night(path)
+    assert everything(source, utc_ms(1, 31), claim) == []
+    assert "twice" in source.waiting
+    source = Source(str(path), reading(zone=BERLIN))
+    assert list(owners(everything(source, utc_ms(1, 31), running(path)))) == [0], "both are of its time"
+    source = Source(str(path), reading(zone=BERLIN))
+    assert list(owners(everything(source, utc_ms(0, 59), claim))) == [0], "the second is yet to come"
+    path.write_text(HALF_PAST_TWO.replace("02:30:00.000", "02:30:00+02:00"))
+    source = Source(str(path), reading(zone=BERLIN))
+    assert list(owners(everything(source, utc_ms(1, 31), claim))) == [0], "it names its zone"
