@@ -3,8 +3,9 @@
 Two looks at each window. The first comes `settle` after its end: soon, and late enough that lines which many
 collectors send side by side are there and come in order. The second comes `delay` after it, when nothing more is
 expected to arrive: if the window then holds other lines than those that were given, all of it is given again (the same
-lines have the same identity). Only then the durable cursor moves past it. So nothing that arrives within `delay` is
-lost, and what is remembered of a window is a count and a sum, however many lines it held.
+lines have the same identity). Only then the durable cursor moves past it. So all that arrives within `delay` is given,
+and what is remembered of a window is a count and a sum, however many lines it held. Whoever takes the lines has to tell
+the late ones from those given again (streams.watch.given).
 """
 
 from __future__ import annotations

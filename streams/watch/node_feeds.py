@@ -47,7 +47,7 @@ class NodeFeed:
             if batch is None:
                 break
             self._say(batch.state, batch.problem)
-            for said in self._records.said(batch.lines, now_ms):
+            for said in self._records.said(batch, now_ms):
                 fact = self._lines.fault(said.line.found, said.line.line_ms, _where(said))
                 if fact is not None:
                     yield fact

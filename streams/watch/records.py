@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from streams.sources.lines import Labels, SourceLine
+from streams.sources.lines import Batch, Labels, SourceLine
 from streams.watch.events import Line
+from streams.watch.given import Given
 from streams.watch.matcher import Found
 from streams.watch.stamps import names_zone, stamp_ms
 from streams.watch.surroundings import tail_of
@@ -36,9 +37,19 @@ class Records:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._tails: OrderedDict[Labels, bytes] = OrderedDict()
+        self._given = Given()
 
-    def said(self, records: Sequence[SourceLine], now_ms: int) -> list[Said]:
-        """The lines of interest, in the order of the records."""
+    def said(self, batch: Batch, now_ms: int) -> list[Said]:
+        """The lines of interest that were not given before, in the order of the records."""
+        said = [
+            replace(one, line=line)
+            for one in self._said(batch.lines, now_ms)
+            if (line := self._given.new(one.record, one.line)) is not None
+        ]
+        self._given.forget(batch.cursors)
+        return said
+
+    def _said(self, records: Sequence[SourceLine], now_ms: int) -> list[Said]:
         streams: dict[Labels, list[int]] = {}
         for number, record in enumerate(records):
             streams.setdefault(record.labels, []).append(number)

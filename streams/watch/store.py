@@ -132,7 +132,7 @@ class StoreReader:
             self.took_ms = now_ms
             self.dead.clear()
         self._look_at_labels(batch.lines, now_ms, directory)
-        for said in self._records.said(batch.lines, now_ms):
+        for said in self._records.said(batch, now_ms):
             if said.record.labels.filename is not None and is_followed(said.record.labels.filename):
                 continue
             self._pending.setdefault(_job(said.record.labels), deque()).append(said)
