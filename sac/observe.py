@@ -8,7 +8,8 @@ from recovery.settings import SacSettings
 from sac.mode import permission
 from sac.slurm.sacct import Accounted
 from sac.slurm.squeue import SlurmJob
-from schemas.aps import Aps, InvalidAps, parse_aps
+from schemas.aps import Aps
+from schemas.aps_comment import InvalidAps, parse_aps
 from schemas.decisions import JobView
 from schemas.facts import JobObserved
 from schemas.identity import Position, derived_id

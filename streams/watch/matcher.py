@@ -17,11 +17,12 @@ from typing import Any
 
 from hyperscan import ScanTerminated
 
+from schemas.patterns import BadPattern
 from schemas.vocabulary import FaultClass, Phase
 from streams.watch.candidates import Candidate, Hit, candidates, thinned
 from streams.watch.masking import masker
 from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
-from streams.watch.patterns import BadPattern, Captured, Pattern, database, together
+from streams.watch.patterns import Captured, Pattern, database, together
 from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
 from streams.watch.surroundings import Surroundings
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from streams.watch.patterns import BadPattern, Pattern, compile_pattern
+from schemas.patterns import BadPattern
+from streams.watch.patterns import Pattern, compile_pattern
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[\[[ \t]*(\w+)[ \t]*\]\]")
 _AT_LINE = re.compile(r"at line (\d+)")

@@ -13,6 +13,7 @@ from typing import Any
 import hyperscan
 import re2
 
+from schemas.patterns import BadPattern, compiled
 from streams.watch.compiled import database as kept_database
 from streams.watch.widened import widened
 
@@ -48,13 +49,7 @@ _PREFIXES = (
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
-# And for one: it keeps what it learned of hostile lines up to this bound, for each of hundreds of patterns.
-PATTERN_BYTES = 256 << 10
 FLAGS = hyperscan.HS_FLAG_MULTILINE
-
-
-class BadPattern(ValueError):
-    """A pattern that one of the engines refuses; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +92,8 @@ def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
     `at_start`: the match begins where the line does, after what launchers put before it. Only RE2 checks that.
     """
     whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_BYTES
-    options.encoding = re2.Options.Encoding.LATIN1
-    try:
-        compiled = re2.compile(whole.encode(), options)
-    except re2.error as error:
-        reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
-        raise BadPattern(f"RE2 can't read it: {reason}") from error
-    return Pattern(text, tuple(name.decode() for name in compiled.groupindex), compiled)
+    pattern = compiled(whole)
+    return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern)
 
 
 def together(patterns: Sequence[Pattern]) -> Callable[[bytes], Sequence[int]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import pytest
 
-from schemas.aps import MOST, Aps, InvalidAps, parse_aps
+from schemas.aps import Aps
+from schemas.aps_comment import MOST, InvalidAps, parse_aps
 
 DETECTION = "anomaly_detection_config"
+PROGRESS, CHECKPOINT = "log_based_progress_pattern", "log_based_checkpoint_pattern"
 WAIT = "log_based_timeout_threshold_trainingloop"
 
 
@@ -38,3 +41,37 @@ def test_what_no_record_can_hold_is_refused_in_words(text: str, said: str) -> No
     with pytest.raises(InvalidAps, match=said.replace("(", r"\(")) as refused:
         parse_aps(text)
     str(refused.value).encode()
+
+
+def test_the_patterns_of_a_job_are_taken_as_they_stand() -> None:
+    step, saved = r"^it (?P<step>\d+) ", r"saved (?P<step>\d+) to (?P<path>\S+)"
+    aps = parse_aps(comment(**{DETECTION: {PROGRESS: step, CHECKPOINT: saved}}))
+    assert aps == Aps(log_based_progress_pattern=step, log_based_checkpoint_pattern=saved)
+
+
+@pytest.mark.parametrize("key", [PROGRESS, CHECKPOINT])
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        (7, "must be a text, not 7"),
+        ("it \ud800", "has half a character"),
+        ("", "must have 1 to 300 characters, not 0"),
+        (r"(?P<step>\d+)" + "x" * 300, "must have 1 to 300 characters, not 313"),
+        (r"it \d+ ", r"needs a group (?P<step>\d+)"),
+        (r"it (?P<step>\d+", "RE2 can't read it: missing )"),
+        (r"(?<=it )(?P<step>\d+)", "RE2 can't read it: invalid perl operator"),
+        (r"(?P<step>\d*)", "matches an empty line"),
+        (r"it (?P<step>\d{1,900})", "too large for RE2 to be fast"),
+    ],
+)
+def test_a_pattern_that_no_job_may_bring_is_refused_with_its_key(key: str, pattern: object, said: str) -> None:
+    with pytest.raises(InvalidAps, match=re.escape(said)) as refused:
+        parse_aps(comment(**{DETECTION: {key: pattern}}))
+    assert str(refused.value).startswith(key)
+
+
+def test_a_refused_pattern_is_answered_with_one_that_can_be_copied_into_the_comment() -> None:
+    with pytest.raises(InvalidAps) as refused:
+        parse_aps(comment(**{DETECTION: {PROGRESS: "it"}}))
+    example = str(refused.value).partition("An example: ")[2].partition(", not ")[0]
+    assert parse_aps(f'{{"APS":{{"{DETECTION}":{{"{PROGRESS}":{example}}}}}}}') is not None
