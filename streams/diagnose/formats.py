@@ -9,15 +9,15 @@ from functools import cache
 from importlib.resources import files
 from itertools import islice, pairwise
 
-from streams.diagnose.proposals import Proposal, loaded
 from streams.diagnose.reading import Piece, Progress, samples
-from streams.diagnose.shapes import LEAST_LINES, Shapes, speaks
 from streams.diagnose.unknown_saves import saved_step
 from streams.watch.examples import load_matcher
 from streams.watch.masking import kept_text
 from streams.watch.matcher import Found, Matcher
 from streams.watch.packs import Packs, read_pack
 from streams.watch.progress import Step
+from streams.watch.proposals import Proposal, loaded
+from streams.watch.shapes import LEAST_LINES, Shapes, speaks
 
 # A large file is known by its beginning, and how far it came by its end.
 HEAD_BYTES, TAIL_BYTES = 4 << 20, 2 << 20

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.diagnose.formats import Detected
-from streams.diagnose.proposals import pack_lines
 from streams.diagnose.verdict import Diagnosis, Steps
+from streams.watch.proposals import brought, in_comment, pack_lines
 
 SHOWN_LINES = 5
 SHOWN_STEPS = 5
@@ -117,6 +118,9 @@ def detected_text(said: Detected) -> Iterator[str]:
             yield f"But {said.proposal.caveat}: use this only if you know that they do."
         yield "A format for a pack of your own (put it into a file *.toml of a folder that watch.packs names):"
         yield from (f"  {line}" for line in pack_lines(said.proposal))
+        for pattern in islice(brought(said.proposal), 1):
+            yield "Or, for one job, in its APS comment:"
+            yield f"  {in_comment(pattern)}"
     elif said.steps:
         yield f"No known format. {said.lines} lines speak of steps, but no number rises from each to the next:"
         yield f"  {said.example[:WIDTH]}"

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from schemas.aps_comment import parse_aps
 from streams.diagnose.formats import MOST_READ, Detected, detect
 from streams.diagnose.matching import known_formats
-from streams.diagnose.proposals import pack_lines
 from streams.diagnose.reading import Unreadable
 from streams.diagnose.report import detected_json, detected_text
-from streams.diagnose.shapes import Shapes
 from streams.watch.examples import load_matcher
 from streams.watch.packs import Packs, load_packs, read_pack
+from streams.watch.proposals import pack_lines
+from streams.watch.shapes import Shapes
 
 DATA = Path(__file__).parents[1] / "watch" / "data"
 FORMATS = [
@@ -273,6 +274,19 @@ def test_what_may_count_anything_is_proposed_with_a_caveat_and_no_steps(line: st
     assert found.steps == ()
     assert any("But no word or number of these lines" in said for said in detected_text(found))
     assert detected_json(found)["proposal"]["caveat"] == found.proposal.caveat
+
+
+def test_a_proposal_is_shown_as_the_comment_of_a_job_may_bring_it(tmp_path: Path) -> None:
+    found = read(tmp_path, *(f"it {number} loss 3.2" for number in range(9)))
+    [comment] = [said for said in detected_text(found) if "anomaly_detection_config" in said]
+    aps = parse_aps(f'{{"APS":{{{comment.strip()}}}}}')
+    assert aps is not None
+    assert found.proposal is not None
+    assert aps.log_based_progress_pattern == found.proposal.pattern
+    long = read(tmp_path, *(f"it {number} of this run " + "loss 3.2 " * 30 for number in range(9)))
+    [comment] = [said for said in detected_text(long) if "anomaly_detection_config" in said]
+    assert "of\\\\s*this\\\\s*run\\\\s*loss" in comment
+    assert parse_aps(f'{{"APS":{{{comment.strip()}}}}}') is not None
 
 
 def test_steps_that_rise_in_no_shape_are_read_by_their_words_as_diagnose_does(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
+from schemas.patterns import BadPattern, check_of_job
 from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import BadPack, read_pack
@@ -63,6 +66,8 @@ class Proposal:
     """A pattern for a site's own format, and the lines that led to it."""
 
     pattern: str
+    beginning: str
+    """The pattern of such a line up to the word after the counter."""
     pace: Pace | None
     example: str
     lines: int
@@ -103,6 +108,19 @@ def pack_lines(proposal: Proposal) -> list[str]:
         f"step_examples = [{_quoted(proposal.example)}]",
         'source = "found by recovery formats detect"',
     ]
+
+
+def brought(proposal: Proposal) -> Iterator[str]:
+    """The patterns that a job may bring: of the whole line, and of its beginning, since the whole may be too much."""
+    for pattern in (proposal.pattern, proposal.beginning):
+        with suppress(BadPattern):
+            check_of_job(pattern)
+            yield pattern
+
+
+def in_comment(pattern: str) -> str:
+    """What stands in the APS comment of a job that brings this pattern."""
+    return f'"anomaly_detection_config":{{"log_based_progress_pattern":{json.dumps(pattern, ensure_ascii=False)}}}'
 
 
 def loaded(proposal: Proposal) -> Matcher | None:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from streams.diagnose.proposals import GAP, PACES, TIME, Pace, Proposal, written
 from streams.watch.matcher import ANSI
+from streams.watch.proposals import GAP, PACES, TIME, Pace, Proposal, written
 
 MOST_SHAPES = 2000
 MOST_CHARACTERS = 400
@@ -171,6 +171,7 @@ def _proposed(key: str, shape: _Shape, column: int, caveat: str | None) -> Propo
     pace = next((Pace(name, found["before"], found["after"]) for name, found in paces), None)
     return Proposal(
         pattern=written(key, column, total=total, prefixed=shape.prefixed),
+        beginning=written(GAP.join(key.split(GAP)[: after + 1]), column, total=False, prefixed=shape.prefixed),
         pace=pace,
         example=shape.example,
         lines=shape.lines,
