@@ -288,6 +288,11 @@ class WatchSettings(Section):
         default=600,
         description="Seconds of growing output without a known line of progress, after which it is an alarm.",
     )
+    arm_on_proposed: bool = Field(
+        default=False,
+        description="What of such output seems to count steps is always told; true: it is taken for the attempt's steps"
+        " from then on, so that a hang is seen, until the attempt ends.",
+    )
     kafka: KafkaSourceSettings = KafkaSourceSettings()
     victorialogs: VictoriaLogsSettings = VictoriaLogsSettings()
     loki: LokiSettings = LokiSettings()

@@ -10,6 +10,7 @@ from recovery.commands.common import TOOLS, Sections, fail, settings_of
 
 if TYPE_CHECKING:
     from recovery.settings import Settings
+    from schemas.bookkeeping import SourceRead
     from schemas.decisions import AttemptView, JobView
     from streams.watch.checkup import Check
 
@@ -46,17 +47,17 @@ def logs(
     settings = settings_of(ctx)
     if not JOB_ID.fullmatch(job):
         fail(f"{job!r} is no Slurm job id: expected 123, 123_4 (array), 200+1 (heterogeneous) or the raw id")
-    view, blind = _known(settings, job)
+    view, positions = _known(settings, job)
     shown = _attempt(view, attempt)
-    checks = _checks(settings, view, shown)
-    told = sorted(kind for kind, attempt_key in blind if attempt_key == shown.attempt.key)
+    checks = _checks(settings, view, shown, positions)
+    told = sorted(kind for kind, attempt_key in _blind(positions) if attempt_key == shown.attempt.key)
     _print(view, shown, checks, told, as_json=as_json)
     if any(check.state == "bad" for check in checks):
         raise typer.Exit(EXIT_FOUND)
 
 
-def _known(settings: Settings, job: str) -> tuple[JobView, list[tuple[str, str]]]:
-    """The view of the job; and what watch told, as the kind of its blindness and the key of the attempt."""
+def _known(settings: Settings, job: str) -> tuple[JobView, dict[str, SourceRead]]:
+    """The view of the job, and what watch remembers."""
     from confluent_kafka import KafkaException
 
     from schemas.codec import Codec, UnknownSchema
@@ -83,9 +84,14 @@ def _known(settings: Settings, job: str) -> tuple[JobView, list[tuple[str, str]]
             f"no job {job} is known: it is closed, or the scheduler controller has not seen it."
             " Is `recovery sac` running for its cluster, and does `recovery decide`? (`recovery status` shows both)"
         )
+    return own[0], positions
+
+
+def _blind(positions: dict[str, SourceRead]) -> list[tuple[str, str]]:
+    """What watch told, as the kind of its blindness and the key of the attempt."""
     remembered = {name.removeprefix("blind:"): read for name, read in positions.items() if name.startswith("blind:")}
     open_now = [name for name, read in remembered.items() if read.offset == 0]
-    return own[0], [(kind, key) for kind, _slash, key in (name.partition("/") for name in open_now)]
+    return [(kind, key) for kind, _slash, key in (name.partition("/") for name in open_now)]
 
 
 def _attempt(view: JobView, index: int | None) -> AttemptView:
@@ -96,13 +102,14 @@ def _attempt(view: JobView, index: int | None) -> AttemptView:
     return fitting[-1]
 
 
-def _checks(settings: Settings, view: JobView, shown: AttemptView) -> list[Check]:
+def _checks(settings: Settings, view: JobView, shown: AttemptView, positions: dict[str, SourceRead]) -> list[Check]:
     import time
 
     from recovery.settings import SettingsError
     from streams.sources.configured import sources_of
     from streams.watch.checkup import checkup
     from streams.watch.examples import load_matcher
+    from streams.watch.own import OwnFormats
     from streams.watch.packs import BadPack, load_packs
 
     try:
@@ -111,7 +118,8 @@ def _checks(settings: Settings, view: JobView, shown: AttemptView) -> list[Check
         fail(str(error))
     skew_ms = int(settings.watch.clock_skew_s * 1000)
     try:
-        return checkup(view, shown, sources, matcher, skew_ms, time.time_ns() // 1_000_000)
+        formats = OwnFormats(positions if settings.watch.arm_on_proposed else None)
+        return checkup(view, shown, sources, matcher, formats, skew_ms, time.time_ns() // 1_000_000)
     finally:
         for one in sources:
             one.source.close()

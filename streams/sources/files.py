@@ -152,6 +152,16 @@ class FileFollower:
         except OSError:
             return b""  # the next look finds the same error and says so
 
+    def behind(self, count: int) -> bytes:
+        """The last bytes that were read, at most `count`; empty where there are none or they can't be read again."""
+        start = max(0, self.place.offset - count)
+        if self._fd is None:
+            return b""
+        try:
+            return os.pread(self._fd, self.place.offset - start, start)
+        except OSError:
+            return b""  # the next look finds the same error and says so
+
     def look(self, now_ms: int, *, over: bool = False) -> Iterator[Block]:
         """Give what is new, in blocks; whoever stops in between gets the rest at the next look.
 

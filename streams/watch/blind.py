@@ -19,7 +19,9 @@ from schemas.identity import AttemptId, Position, derived_id
 from schemas.vocabulary import AttemptState, BlindKind, Mode
 from streams.sources.files import FileState
 from streams.watch.events import LineFact
-from streams.watch.sight import FileSight, Finding, StoreSight, findings
+from streams.watch.guessing import LOOKED_AT, Guess, guess
+from streams.watch.own import OwnFormats
+from streams.watch.sight import FileSight, Finding, StoreSight, findings, unknown_format
 from streams.watch.source import Source
 from streams.watch.store import StoreReader
 
@@ -34,10 +36,10 @@ GROWN_LOOKS = 3
 MOST_EPISODES = 20
 # So many attempts that fall silent in a source at the same time, for so long, mean the source.
 SILENT_TOGETHER, SILENT_MS = 2, 300_000
-_UNKNOWN_ADVICE = (
-    "`recovery formats detect FILE` shows which lines look like steps; a pack of the site (watch.packs) or a custom"
-    " pattern in the APS comment makes them known. Until then a hang of this attempt is not seen."
-)
+# Attempts in whose lines a shape is looked for at one look: each takes some ten milliseconds.
+MOST_GUESSED = 4
+# From this part of the time after which it is an alarm, a source keeps the last lines of the attempt.
+WANTED_FROM = 0.5
 
 
 @dataclass
@@ -48,6 +50,8 @@ class _Sight:
     known_ms: int | None = None
     size: int = 0
     grown: int = 0
+    guess: Guess | None = None
+    guessed_ms: int | None = None
     begun: dict[BlindKind, int] = field(default_factory=dict)
     told: dict[BlindKind, SourceRead] = field(default_factory=dict)
 
@@ -59,7 +63,18 @@ class _Sight:
 class BlindWatch:
     """Have everything that `look` gives delivered before `moved` is asked for."""
 
-    def __init__(self, missing_after_s: float, unknown_after_s: float, positions: Mapping[str, SourceRead]) -> None:
+    def __init__(
+        self,
+        missing_after_s: float,
+        unknown_after_s: float,
+        positions: Mapping[str, SourceRead],
+        own: OwnFormats,
+        *,
+        arm_on_proposed: bool,
+    ) -> None:
+        self._own = own
+        self._arms = arm_on_proposed
+        self._guesses = 0
         self._missing_ms = int(missing_after_s * 1000)
         self._unknown_ms = int(unknown_after_s * 1000)
         self._positions = positions
@@ -72,6 +87,7 @@ class BlindWatch:
         sight = self._sights.get(fact.attempt)
         if sight is not None and isinstance(fact, ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered):
             sight.known_ms, sight.grown = now_ms, 0
+            sight.guess = sight.guessed_ms = None
 
     def look(
         self, now_ms: int, views: Collection[JobView], sources: Mapping[str, Source], readers: Sequence[StoreReader]
@@ -79,7 +95,7 @@ class BlindWatch:
         """Look at every running attempt, if it is time to; give what has begun or ended."""
         if now_ms - self._looked_ms < max(self._missing_ms // LOOKS, LEAST_MS):
             return
-        self._looked_ms = now_ms
+        self._looked_ms, self._guesses = now_ms, 0
         running = {
             attempt.attempt: (view, attempt)
             for view in views
@@ -93,6 +109,13 @@ class BlindWatch:
             sight = self._sights.get(attempt) or self._new(attempt, now_ms)
             now = self._now(sight, now_ms, view, shown, sources, readers, silent)
             yield from self._tell(attempt, sight, now, now_ms)
+        quiet = {
+            attempt
+            for attempt, sight in self._sights.items()
+            if self._unknown(sight, running[attempt][0], now_ms) > WANTED_FROM
+        }
+        for reader in readers:
+            reader.want(frozenset(quiet))
         counts = Counter(kind for sight in self._sights.values() for kind in sight.open())
         for kind in BlindKind:
             BLIND.labels(kind).set(counts[kind])
@@ -141,12 +164,24 @@ class BlindWatch:
         size += sum(reader.seen[shown.attempt].size for reader in own if shown.attempt in reader.seen)
         sight.grown += size > sight.size
         sight.size = size
-        if self._is_unknown(sight, view, now_ms):
+        if sight.grown >= GROWN_LOOKS and self._unknown(sight, view, now_ms) >= 1:
+            if self._may_guess(sight, now_ms):
+                texts = [source.recent(LOOKED_AT) for _path, source in followed]
+                texts += [reader.recent.get(shown.attempt, b"") for reader in own]
+                self._guess(sight, shown.attempt, texts, now_ms)
             where = ", ".join(shown.log_paths) or ", ".join(store.name for store in stores)
-            quiet_s = (now_ms - (sight.known_ms or sight.since_ms)) // 1000
-            detail = f"output grows, and for {quiet_s} s no line of it was of a known format: {where}"
-            now[BlindKind.UNKNOWN_FORMAT] = Finding(detail, _UNKNOWN_ADVICE)
+            now[BlindKind.UNKNOWN_FORMAT] = self._unknown_format(sight, shown.attempt, where, now_ms)
         return now
+
+    def _unknown_format(self, sight: _Sight, attempt: AttemptId, where: str, now_ms: int) -> Finding:
+        return unknown_format(
+            where,
+            (now_ms - (sight.known_ms or sight.since_ms)) // 1000,
+            sight.guess,
+            used=self._may_use(sight.guess, attempt),
+            given=self._own.is_given(attempt),
+            refused=self._own.refused.get(attempt, ""),
+        )
 
     def _silent(self, readers: Sequence[StoreReader], now_ms: int) -> dict[str, str]:
         """The sources of which several running attempts had lines, and none has any more: that is no hang of them."""
@@ -161,12 +196,30 @@ class BlindWatch:
                 found[reader.name] = f"{words}: its collector may have died"
         return found
 
-    def _is_unknown(self, sight: _Sight, view: JobView, now_ms: int) -> bool:
+    def _unknown(self, sight: _Sight, view: JobView, now_ms: int) -> float:
+        """For how much of the time after which it is an alarm no line was known."""
         aps = view.aps
-        if aps is None or not aps.log_based_timeout_enabled or sight.grown < GROWN_LOOKS:
-            return False
+        if aps is None or not aps.log_based_timeout_enabled:
+            return 0
         bound_ms = max(self._unknown_ms, 4 * aps.progress_interval_s * 1000) if sight.known_ms else self._unknown_ms
-        return now_ms - (sight.known_ms or sight.since_ms) >= bound_ms
+        return (now_ms - (sight.known_ms or sight.since_ms)) / bound_ms
+
+    def _may_guess(self, sight: _Sight, now_ms: int) -> bool:
+        """A program may say something else for long before it counts steps: so it is looked for again, but seldom."""
+        if self._guesses >= MOST_GUESSED or (sight.guess is not None and sight.guess.certain):
+            return False
+        return sight.guessed_ms is None or now_ms - sight.guessed_ms >= self._unknown_ms
+
+    def _guess(self, sight: _Sight, attempt: AttemptId, texts: Sequence[bytes], now_ms: int) -> None:
+        """Look for a line that counts, and have the attempt read by it where the site allows that."""
+        self._guesses, sight.guessed_ms = self._guesses + 1, now_ms
+        found = [one for text in texts if (one := guess(text)) is not None]
+        sight.guess = max(found, key=lambda one: one.certain, default=sight.guess)
+        if sight.guess is not None and self._may_use(sight.guess, attempt):
+            self._moved.append(self._own.use(attempt, sight.guess.pattern, now_ms))
+
+    def _may_use(self, found: Guess | None, attempt: AttemptId) -> bool:
+        return self._arms and found is not None and found.certain and not self._own.is_given(attempt)
 
     def _tell(
         self, attempt: AttemptId, sight: _Sight, now: Mapping[BlindKind, Finding], now_ms: int
@@ -181,7 +234,8 @@ class BlindWatch:
                 continue
             since_ms = sight.begun.setdefault(kind, now_ms)
             lasts = kind is BlindKind.UNKNOWN_FORMAT or now_ms - since_ms >= self._missing_ms
-            if lasts and not is_open and (told is None or told.epoch < MOST_EPISODES):
+            says_more = kind is BlindKind.UNKNOWN_FORMAT and told is not None and _says_more(sight.guess, told.identity)
+            if lasts and (not is_open or says_more) and (told is None or told.epoch < MOST_EPISODES):
                 yield self._report(attempt, sight, kind, now[kind], since_ms, now_ms)
 
     def _has_ended(self, kind: BlindKind, sight: _Sight, now_ms: int) -> bool:
@@ -197,7 +251,8 @@ class BlindWatch:
         before, ended = sight.told.get(kind), int(finding is None)
         epoch = 0 if before is None else before.epoch + (1 - ended)
         event_id = derived_id("blind", attempt.key, kind, epoch, ended)
-        memory = SourceRead(event_id, "", _memory(attempt, kind), "", epoch, ended, 0, None, now_ms)
+        proposed = sight.guess.pattern if sight.guess is not None and kind is BlindKind.UNKNOWN_FORMAT else ""
+        memory = SourceRead(event_id, "", _memory(attempt, kind), proposed, epoch, ended, 0, None, now_ms)
         sight.told[kind] = memory
         self._moved.append(memory)
         return BlindReported(
@@ -213,6 +268,11 @@ class BlindWatch:
             since_ms=since_ms,
             reported_ms=now_ms,
         )
+
+
+def _says_more(found: Guess | None, proposed: str) -> bool:
+    """Whether a line that counts was found after it was told that none is known, or after one that may be none."""
+    return found is not None and found.pattern != proposed and (found.certain or not proposed)
 
 
 def _memory(attempt: AttemptId, kind: BlindKind) -> str:

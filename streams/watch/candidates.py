@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 from streams.watch.stamps import PREFIX_BYTES
 
 _CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
 PIECES = 2
 """How many pieces an interval has at least."""
+
+OWN = -1
+"""What stands for a pattern's number where the line is one of the job's own format."""
 
 Hit = tuple[int, int, int]
 """What hyperscan found: where the match ends, where its line ends, and the pattern."""
@@ -38,6 +45,24 @@ def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
             position += 1
         patterns = (number,) if position == first + 1 else tuple([number for _, _, number in hits[first:position]])
         yield text.rfind(b"\n", 0, to - 1) + 1, end, to, patterns
+
+
+def with_own(found: Iterable[Candidate], text: bytes, searches: Sequence[Any]) -> Iterator[Candidate]:
+    """Add the lines in which one of the job's own patterns is found."""
+    own = [_lines_with(search, text) for search in searches]
+    for start, same in groupby(merge(found, *own), key=itemgetter(0)):
+        several = list(same)
+        numbers = {number for one in several for number in one[3]}
+        yield start, several[0][1], several[0][2], tuple(sorted(numbers))
+
+
+def _lines_with(search: Any, text: bytes) -> Iterator[Candidate]:
+    position = 0
+    while position < len(text) and (match := search.search(text, position)) is not None:
+        end = text.find(b"\n", match.start())
+        end = len(text) if end < 0 else end
+        yield text.rfind(b"\n", 0, match.start()) + 1, end, match.end(), (OWN,)
+        position = end + 1
 
 
 def thinned(

@@ -13,12 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.decisions import AttemptView, JobView
+from schemas.identity import AttemptId
 from streams.sources.configured import Configured
 from streams.sources.lines import Answer, SourceLine, Wanted
 from streams.watch.claims import Writer
+from streams.watch.guessing import guess
 from streams.watch.labelled import Directory
 from streams.watch.matcher import Matcher
+from streams.watch.own import OwnFormats
 from streams.watch.ownership import Wait, written_at
+from streams.watch.progress import Step
+from streams.watch.sight import unknown_advice
 
 SAMPLED = 1_000
 TAIL_BYTES = 256 * 1024
@@ -39,19 +44,49 @@ class Check:
 
 
 def checkup(
-    view: JobView, shown: AttemptView, sources: Sequence[Configured], matcher: Matcher, skew_ms: int, now_ms: int
+    view: JobView,
+    shown: AttemptView,
+    sources: Sequence[Configured],
+    matcher: Matcher,
+    formats: OwnFormats,
+    skew_ms: int,
+    now_ms: int,
 ) -> list[Check]:
     """Return all steps for one attempt, in the order in which its lines pass them."""
     own = [one for one in sources if one.cluster == view.cluster]
-    checks = [*_files(shown, matcher, now_ms, needed=not own)]
+    formats.learn([view])
+    lines = _Lines(matcher, shown.attempt, formats)
+    checks = [*_patterns(lines), *_files(shown, lines, now_ms, needed=not own)]
     for one in own:
-        checks += _source(one, view, shown, matcher, skew_ms, now_ms)
+        checks += _source(one, view, shown, lines, skew_ms, now_ms)
     if not own:
         checks.append(Check("log sources", NOTE, "none is on in [watch]: only files that watch can read are seen"))
     return checks
 
 
-def _files(shown: AttemptView, matcher: Matcher, now_ms: int, *, needed: bool) -> Iterator[Check]:
+@dataclass(frozen=True)
+class _Lines:
+    """By what the lines of one attempt are known."""
+
+    matcher: Matcher
+    attempt: AttemptId
+    own: OwnFormats
+
+    def last_step(self, text: bytes) -> Step | None:
+        own, last = self.own.of(self.attempt), None
+        for found in self.matcher.scan(text, own=self.own.searches([self.attempt])):
+            last = (own.step(found.line) if own is not None else None) or found.progress or last
+        return last
+
+
+def _patterns(lines: _Lines) -> Iterator[Check]:
+    """Whether the job's own patterns can be used; nothing where it has none."""
+    refused = lines.own.refused.get(lines.attempt)
+    if refused is not None:
+        yield Check("the patterns of its APS comment can be used", BAD, refused, "submit with one that RE2 takes")
+
+
+def _files(shown: AttemptView, lines: _Lines, now_ms: int, *, needed: bool) -> Iterator[Check]:
     wrong = BAD if needed else NOTE
     if not shown.log_paths:
         yield Check("the job writes a file", wrong, "the scheduler names none", "submit with --output=FILE")
@@ -70,10 +105,10 @@ def _files(shown: AttemptView, matcher: Matcher, now_ms: int, *, needed: bool) -
             continue
         age_s = (now_ms - status.st_mtime_ns // 1_000_000) / 1000
         yield Check("the job writes where watch looks", OK, f"{path}: {status.st_size} bytes, last {age_s:.0f} s ago")
-        yield from _reading(path, wrong, matcher)
+        yield from _reading(path, wrong, lines)
 
 
-def _reading(path: str, wrong: str, matcher: Matcher) -> Iterator[Check]:
+def _reading(path: str, wrong: str, lines: _Lines) -> Iterator[Check]:
     try:
         with Path(path).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -82,20 +117,21 @@ def _reading(path: str, wrong: str, matcher: Matcher) -> Iterator[Check]:
         yield Check("watch may read it", wrong, f"{error.strerror}: {path}", _readable(path))
         return
     yield Check("watch may read it", OK, f"this user can; {_default_acl(Path(path).parent)}")
-    yield _known(path, tail, matcher)
+    yield _known(path, tail, lines)
 
 
-def _known(where: str, text: bytes, matcher: Matcher) -> Check:
-    step = "a known line comes back"
-    steps = [found.progress for found in matcher.scan(text) if found.progress is not None]
-    if steps:
-        return Check(step, OK, f"{where}: step {steps[-1].step} of {steps[-1].framework}")
-    advice = "`recovery formats detect FILE`, then a pack (watch.packs) or a custom pattern; without it no hang is seen"
-    return Check(step, BAD if text.strip() else NOTE, f"{where}: no line of a known format in its last part", advice)
+def _known(where: str, text: bytes, lines: _Lines) -> Check:
+    step, last = "a known line comes back", lines.last_step(text)
+    if last is not None:
+        return Check(step, OK, f"{where}: step {last.step} of {last.framework}")
+    counts = guess(text)
+    said = unknown_advice(counts, used=False)
+    found = f"{where}: no line of a known format in its last part" + ("" if counts is None else f"; {counts.found}")
+    return Check(step, BAD if text.strip() else NOTE, found, said)
 
 
 def _source(
-    one: Configured, view: JobView, shown: AttemptView, matcher: Matcher, skew_ms: int, now_ms: int
+    one: Configured, view: JobView, shown: AttemptView, lines: _Lines, skew_ms: int, now_ms: int
 ) -> Iterator[Check]:
     name = one.source.name
     sample = one.source.sample(now_ms - LOOK_BACK_MS, now_ms + skew_ms, SAMPLED)
@@ -113,7 +149,7 @@ def _source(
     start_ms = max((shown.start_ms or 0) - skew_ms, now_ms - LOOK_BACK_MS)
     wanted = Wanted(directory.ids(view.job_id), shown.log_paths, start_ms, now_ms + skew_ms)
     answer = one.source.query(wanted, SAMPLED)
-    yield from _own(one, shown, answer, directory, matcher, skew_ms, now_ms)
+    yield from _own(one, shown, answer, directory, lines, skew_ms, now_ms)
 
 
 def _own(
@@ -121,7 +157,7 @@ def _own(
     shown: AttemptView,
     answer: Answer,
     directory: Directory,
-    matcher: Matcher,
+    lines: _Lines,
     skew_ms: int,
     now_ms: int,
 ) -> Iterator[Check]:
@@ -148,7 +184,7 @@ def _own(
     late = (now_ms - own[-1].at_ms) / 1000
     words = f"the newest line is {late:.0f} s old; the query delay is {one.delay_ms / 1000:g} s"
     yield Check(f"{name}: lines come back in time", OK if late * 1000 <= one.delay_ms else NOTE, words)
-    yield _known(name, b"\n".join(line.text for line in own), matcher)
+    yield _known(name, b"\n".join(line.text for line in own), lines)
 
 
 def _labels(sample: Answer) -> str:

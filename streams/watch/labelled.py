@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from schemas.decisions import JobView
+from schemas.identity import AttemptId
 from schemas.vocabulary import Mode
 from streams.sources.lines import Labels
 from streams.watch.claims import DEFAULT_INTERVAL_MS, Writer, windows_of
@@ -71,6 +72,12 @@ class Directory:
         """All ids under which a job's lines may be labelled."""
         known = self._by_id.get(job_id, [])
         return tuple(name for name, jobs in self._by_id.items() if any(job in known for job in jobs)) or (job_id,)
+
+    def attempts(self, labels: Labels) -> list[AttemptId]:
+        """All attempts that may have written under these labels."""
+        if labels.job_id is None:
+            return [writer.attempt for writer in self._by_path.get(labels.filename or "", [])]
+        return [writer.attempt for job in self._by_id.get(labels.job_id, []) for writer in job.writers]
 
     def whose(self, labels: Labels, written: Written, skew_ms: int) -> Whose:
         """Say whose record this is."""

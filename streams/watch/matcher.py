@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from hyperscan import ScanTerminated
 
 from schemas.patterns import BadPattern
 from schemas.vocabulary import FaultClass, Phase
-from streams.watch.candidates import Candidate, Hit, candidates, thinned
+from streams.watch.candidates import OWN, Candidate, Hit, candidates, thinned, with_own
 from streams.watch.masking import masker
 from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
 from streams.watch.patterns import Captured, Pattern, database, together
@@ -65,7 +65,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Found:
-    """A line of a block that says something."""
+    """A line of a block that says something, perhaps in the job's own format alone."""
 
     start: int
     """Byte offset of the line in the block."""
@@ -107,19 +107,26 @@ class Matcher:
         self._database, self._meant = _database(patterns)
         self._steps = frozenset(n for n, meant in enumerate(self._meant) if steps.issuperset(meant))
 
-    def scan(self, block: bytes, before: bytes = b"", step_interval_ms: int = 0, step_stride: int = 0) -> list[Found]:
+    def scan(
+        self,
+        block: bytes,
+        before: bytes = b"",
+        step_interval_ms: int = 0,
+        step_stride: int = 0,
+        own: Sequence[Any] = (),
+    ) -> list[Found]:
         """Return the lines of a block that say something, in their order.
 
         `before`: the last lines of the block before it, which some signatures need to see. `step_interval_ms`: one step
         in this time is enough, and with `step_stride` one in so many bytes; of steps in a row that are closer the ones
-        between may be left out.
+        between may be left out. `own`: what finds lines of the job's own format; they are returned, whatever they say.
         """
         text = block.replace(b"\r", b"\n") if b"\r" in block else block
         removed: list[tuple[int, int]] = []
         if b"\x1b" in text:
             text, removed = _without_colours(text)
         found = []
-        for start, end, to, patterns in self._candidates(text, step_interval_ms, step_stride):
+        for start, end, to, patterns in self._candidates(text, step_interval_ms, step_stride, own):
             low = max(start, min(to - LINE_BYTES // 2, end - LINE_BYTES))
             line = text[low : min(end, low + LINE_BYTES)]
             around = Surroundings(before, text, start, line)
@@ -130,14 +137,19 @@ class Matcher:
                 found.append(one)
         return found
 
-    def _candidates(self, text: bytes, step_interval_ms: int, step_stride: int) -> Iterator[Candidate]:
-        """The lines in which hyperscan found something that must be read."""
+    def _candidates(
+        self, text: bytes, step_interval_ms: int, step_stride: int, own: Sequence[Any]
+    ) -> Iterator[Candidate]:
+        """The lines in which hyperscan, or a pattern of the job's own, found something that must be read."""
         hits: list[Hit] = []
         position: int | None = 0
         while position is not None:
             position = self._search(text, position, hits)
         hits.sort()
-        return thinned(text, candidates(text, hits), self._steps, step_interval_ms, step_stride)
+        found, steps = candidates(text, hits), self._steps
+        if own:
+            found, steps = with_own(found, text, own), steps | {OWN}
+        return thinned(text, found, steps, step_interval_ms, step_stride)
 
     def _search(self, text: bytes, start: int, hits: list[Hit]) -> int | None:
         """Add what is found from `start` on, once a line for each expression; return where to go on, None at the end.
@@ -170,7 +182,7 @@ class Matcher:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
-        numbers = sorted({number for expression in patterns for number in self._meant[expression]})
+        numbers = sorted({number for one in patterns if one != OWN for number in self._meant[one]})
         for known, part in [self._parts[n] for n in numbers if n in self._parts]:
             if part is known.step:
                 progress = progress or read_step(known, line)
@@ -180,7 +192,7 @@ class Matcher:
                 loaded = loaded or read_checkpoint(known.framework, part, line)
         phase = self._phase(line, [self._phases[n] for n in numbers if n in self._phases])
         fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)], around)
-        if (fault, progress, saved, loaded, phase) == (None, None, None, None, None):
+        if (fault, progress, saved, loaded, phase) == (None, None, None, None, None) and OWN not in patterns:
             return None
         return Found(start, line, fault, progress, saved, loaded, phase)
 

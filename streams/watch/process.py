@@ -37,6 +37,7 @@ from streams.watch.events import LineFact, source_of
 from streams.watch.examples import load_matcher
 from streams.watch.jobs import FRESH_S, Jobs, read_positions
 from streams.watch.nodes import NodeWatch
+from streams.watch.own import OwnFormats
 from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
 from streams.watch.source import Source
@@ -92,6 +93,7 @@ def _body(context: ProcessContext) -> None:
         zone=ZoneInfo(settings.watch.time_zone) if settings.watch.time_zone else None,
         skew_ms=int(settings.watch.clock_skew_s * 1000),
         hold_ms=int(settings.watch.hold_back_s * 1000),
+        own=OwnFormats(positions if settings.watch.arm_on_proposed else None),
     )
     with closing(Jobs(bootstrap, codec)) as jobs:
         if _retried(context, "Kafka", jobs.read_to_stable_end) is None:
@@ -151,12 +153,19 @@ class _Watch:
         self._reading = reading
         self._positions = positions
         watch = context.settings.watch
-        self._blind = BlindWatch(watch.missing_after_s, watch.unknown_after_s, positions)
+        self._blind = BlindWatch(
+            watch.missing_after_s,
+            watch.unknown_after_s,
+            positions,
+            reading.own,
+            arm_on_proposed=watch.arm_on_proposed,
+        )
         self._sources: dict[str, Source] = {}
         self._over_since_ms: dict[str, int] = {}
         self._left: dict[str, Claim] = {}
         self._reported: dict[str, str] = {}
         self._positions_ms = 0
+        self._learnt = -1
 
     def follow(self) -> None:
         """Turn until the process is told to stop; then write what is read and how far."""
@@ -204,12 +213,14 @@ class _Watch:
         self._context.health.beat(BEAT_S)
         for fact in self._nodes.turn(_now_ms()):
             self._publisher.write_of_node(fact)
-        for report in self._blind.look(now_ms, self._jobs.views, self._sources, self._stores.readers):
+        reports = list(self._blind.look(now_ms, self._jobs.views, self._sources, self._stores.readers))
+        for report in reports:
             self._publisher.write(report)
             log.warning("blind", attempt=str(report.attempt), kind=report.kind, ended=report.ended, found=report.detail)
         self._answer()
         more = self._stores.more or any(source.more for source in self._sources.values())
-        if now_ms - self._positions_ms >= max(POSITION_MS, 1000 * len(self._sources) // POSITIONS_A_SECOND):
+        wait_ms = max(POSITION_MS, 1000 * len(self._sources) // POSITIONS_A_SECOND)
+        if reports or now_ms - self._positions_ms >= wait_ms:  # no step may be told of a shape that could be forgotten
             self._write_positions(FLUSH_S)
         self._count()
         return more
@@ -218,6 +229,9 @@ class _Watch:
         """Learn who claims what now; False while Kafka can't tell, and then nothing is read."""
         try:
             self._claims = self._jobs.claims()
+            if self._jobs.version != self._learnt:
+                self._reading.own.learn(self._jobs.views)
+                self._learnt = self._jobs.version
         except KafkaUnavailable as error:
             self._context.health.not_ready(f"{error}; files are read on when Kafka answers")
             return False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streams.sources.lines import Batch, Labels, SourceLine
 from streams.watch.events import Line
@@ -19,6 +20,10 @@ MOST_STREAMS = 512
 """Streams whose last lines are remembered, for signatures that look at the lines before."""
 MOST_IN_RECORD = 4_096
 """Lines of interest in one record, which a collector may have joined of many."""
+
+
+OwnSearches = Callable[[Labels], Sequence[Any]]
+"""What finds lines of the own format of whoever may have written under these labels."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +44,21 @@ class Records:
         self._tails: OrderedDict[Labels, bytes] = OrderedDict()
         self._given = Given()
 
-    def said(self, batch: Batch, now_ms: int) -> list[Said]:
+    def said(self, batch: Batch, now_ms: int, own: OwnSearches = lambda _labels: ()) -> list[Said]:
         """The lines of interest that were not given before, in the order of the records."""
         said = [
             replace(one, line=line)
-            for one in self._said(batch.lines, now_ms)
+            for one in self._said(batch.lines, now_ms, own)
             if (line := self._given.new(one.record, one.line)) is not None
         ]
         self._given.forget(batch.cursors)
         return said
 
-    def _said(self, records: Sequence[SourceLine], now_ms: int) -> list[Said]:
+    def _said(self, records: Sequence[SourceLine], now_ms: int, own: OwnSearches) -> list[Said]:
         streams: dict[Labels, list[int]] = {}
         for number, record in enumerate(records):
             streams.setdefault(record.labels, []).append(number)
-        found = [one for labels, numbers in streams.items() for one in self._of_stream(labels, numbers, records)]
+        found = [one for labels, numbers in streams.items() for one in self._of_stream(labels, numbers, records, own)]
         found.sort(key=lambda one: one[:2])
         counts: dict[int, int] = {}
         said = []
@@ -65,7 +70,7 @@ class Records:
         return said
 
     def _of_stream(
-        self, labels: Labels, numbers: Sequence[int], records: Sequence[SourceLine]
+        self, labels: Labels, numbers: Sequence[int], records: Sequence[SourceLine], own: OwnSearches
     ) -> list[tuple[int, int, Found]]:
         """Number of the record, place in the text and what was found, of one stream."""
         starts, position = [], 0
@@ -77,7 +82,7 @@ class Records:
         self._tails[labels] = tail_of(text)
         if len(self._tails) > MOST_STREAMS:
             self._tails.popitem(last=False)
-        found = self._reading.matcher.scan(text, before)
+        found = self._reading.matcher.scan(text, before, own=own(labels))
         return [(numbers[bisect_right(starts, one.start) - 1], one.start, one) for one in found]
 
     def _line(self, record: SourceLine, found: Found, count: int, now_ms: int) -> Line:

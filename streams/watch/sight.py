@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from schemas.vocabulary import BlindKind
 from streams.sources.files import FileState
+from streams.watch.guessing import Guess
+from streams.watch.proposals import in_comment
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,33 @@ class Finding:
 
     detail: str
     advice: str
+
+
+def unknown_format(where: str, quiet_s: int, found: Guess | None, *, used: bool, given: bool, refused: str) -> Finding:
+    """Output grows, and nobody knows what it counts. `used`: what was found is taken for steps from now on.
+
+    `given`, `refused`: the job's APS says what its steps look like, and why that can't be used.
+    """
+    detail = f"output grows, and for {quiet_s} s no line of it was of a known format: {where}"
+    if given:
+        detail += "; the log_based_progress_pattern of its APS comment matches none"
+    detail += "".join(f"; {one}" for one in (refused, "" if found is None else found.found) if one)
+    return Finding(detail, unknown_advice(found, used=used))
+
+
+def unknown_advice(found: Guess | None, *, used: bool) -> str:
+    """What to do about lines that nobody knows."""
+    unseen = "Until then a hang of this attempt is not seen."
+    if found is None:
+        return (
+            "`recovery formats detect FILE` shows which lines look like steps; log_based_progress_pattern in the APS"
+            f" comment (anomaly_detection_config), or a pack of the site (watch.packs), makes them known. {unseen}"
+        )
+    if used:
+        said = "They are taken for steps from now on (watch.arm_on_proposed)."
+        return f"{said} The APS comment can say so: {in_comment(found.pattern)}"
+    said = f"If they do, the APS comment can say so: {in_comment(found.pattern)}"
+    return f"{said}; or let watch use what it finds (watch.arm_on_proposed). {unseen}"
 
 
 def findings(job_id: str, files: Sequence[FileSight], stores: Sequence[StoreSight]) -> Mapping[BlindKind, Finding]:

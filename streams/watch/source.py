@@ -98,6 +98,10 @@ class Source:
         """When the file was last seen to change; None if it never was."""
         return now_ms - self._follower.quiet_ms(now_ms) if self.state is FileState.FOLLOWED else None
 
+    def recent(self, count: int) -> bytes:
+        """The last bytes that were read, at most `count`."""
+        return self._follower.behind(count)
+
     def finished(self, now_ms: int) -> bool:
         """Whether nothing is left to settle, and the file is absent or has not changed for a while."""
         quiet = self.state is not FileState.FOLLOWED or self._follower.quiet_ms(now_ms) >= QUIET_MS
@@ -155,7 +159,9 @@ class Source:
         lines = []
         interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
-        for found in self._reading.matcher.scan(block.data, before, interval_ms):
+        formats = self._reading.own
+        searches = formats.searches(writer.attempt for writer in claim.writers) if formats else ()
+        for found in self._reading.matcher.scan(block.data, before, interval_ms, own=searches):
             if found.fault is not None:  # every notice is one, too: the whole block need not be searched again
                 self._notices.read(found.line, claim, stamp, block.after_ms, block.read_ms)
             offset, line_no = block.start.offset + found.start, block.lines.before(found.start) + 1

@@ -16,6 +16,7 @@ from streams.sources.feed import Batches
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceState
 from streams.watch.claims import Writer
 from streams.watch.events import LineFact, parked_line
+from streams.watch.guessing import LOOKED_AT
 from streams.watch.labelled import Directory, Mislabelled, Stranger
 from streams.watch.origin import Origin
 from streams.watch.ownership import Unowned, Wait, written_at
@@ -62,6 +63,10 @@ class StoreReader:
         """When records came last; None before the first."""
         self.dead: dict[AttemptId, str] = {}
         """The attempts that were asked about and of which it tells nothing, for all fell silent together; and why."""
+        self.wanted: frozenset[AttemptId] = frozenset()
+        """The attempts whose last lines are kept, since nobody knows what they count."""
+        self.recent: dict[AttemptId, bytes] = {}
+        """The last lines of the attempts that are wanted."""
         self._labelless_ms: int | None = None
         self._feed = feed
         self._reading = reading
@@ -92,6 +97,11 @@ class StoreReader:
         self.seen = {attempt: seen for attempt, seen in self.seen.items() if attempt in kept}
         self.mislabelled = {attempt: why for attempt, why in self.mislabelled.items() if attempt in kept}
         self.dead = {attempt: why for attempt, why in self.dead.items() if attempt in kept}
+
+    def want(self, attempts: frozenset[AttemptId]) -> None:
+        """Keep the last lines of these attempts, and of no others."""
+        self.wanted = attempts
+        self.recent = {attempt: text for attempt, text in self.recent.items() if attempt in attempts}
 
     def turn(
         self, now_ms: Callable[[], int], directory: Directory, is_followed: Callable[[str], bool]
@@ -132,12 +142,18 @@ class StoreReader:
             self.took_ms = now_ms
             self.dead.clear()
         self._look_at_labels(batch.lines, now_ms, directory)
-        for said in self._records.said(batch, now_ms):
+        for said in self._said(batch, now_ms, directory):
             if said.record.labels.filename is not None and is_followed(said.record.labels.filename):
                 continue
             self._pending.setdefault(_job(said.record.labels), deque()).append(said)
             self._waiting += 1
             self._waiting_bytes += len(said.line.found.line)
+
+    def _said(self, batch: Batch, now_ms: int, directory: Directory) -> list[Said]:
+        own = self._reading.own
+        if not own:
+            return self._records.said(batch, now_ms)
+        return self._records.said(batch, now_ms, lambda labels: own.searches(directory.attempts(labels)))
 
     def _look_at_labels(self, records: Sequence[SourceLine], now_ms: int, directory: Directory) -> None:
         """Note whose output grew, and labels that fit nothing, also of lines that say nothing else."""
@@ -151,6 +167,9 @@ class StoreReader:
                 known = self.seen.get(whose.attempt, Seen(0, 0))
                 self.seen[whose.attempt] = Seen(max(known.at_ms, record.at_ms), known.size + sizes[labels])
                 self.mislabelled.pop(whose.attempt, None)
+                if whose.attempt in self.wanted:
+                    text = b"".join(one.text + b"\n" for one in records if one.labels == labels)
+                    self.recent[whose.attempt] = (self.recent.get(whose.attempt, b"") + text)[-LOOKED_AT:]
             elif isinstance(whose, Mislabelled | Stranger) and whose.writers:
                 for writer in whose.writers:
                     if writer.attempt not in self.seen:

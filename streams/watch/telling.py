@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 import structlog
@@ -11,8 +11,9 @@ import structlog
 from schemas.identity import AttemptId
 from streams.watch.claims import Writer
 from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
-from streams.watch.matcher import Matcher
+from streams.watch.matcher import Found, Matcher
 from streams.watch.origin import Origin, names_of, origin_of
+from streams.watch.own import OwnFormat, OwnFormats
 from streams.watch.progress import Checkpoint, Step
 from streams.watch.skipping import Skips, fault_of
 from streams.watch.throttle import Throttle
@@ -31,6 +32,7 @@ class Reading:
     zone: tzinfo | None
     skew_ms: int
     hold_ms: int
+    own: OwnFormats = field(default_factory=OwnFormats)
 
 
 class Teller:
@@ -38,12 +40,14 @@ class Teller:
 
     def __init__(self, reading: Reading) -> None:
         self._throttle = reading.throttle
+        self._own = reading.own
         self._steps: dict[AttemptId, int] = {}
         self._skips: dict[AttemptId, Skips[None]] = {}
 
     def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
         """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
-        found, attempt = line.found, writer.attempt
+        attempt = writer.attempt
+        found = _as_own(line.found, self._own.of(attempt)) if self._own else line.found
         at_ms = line.read_ms if line.line_ms is None else line.line_ms
         if found.fault is not None:
             origin = _origin(line, writer, said)
@@ -87,6 +91,14 @@ class Teller:
         if step is None:
             log.warning("checkpoint of unknown step", path=line.path, attempt=attempt.key, next="not recorded")
         return step
+
+
+def _as_own(found: Found, own: OwnFormat | None) -> Found:
+    """What the line says to whom it belongs: his own format comes first."""
+    if own is None:
+        return found
+    step, saved = own.step(found.line), own.checkpoint(found.line)
+    return replace(found, progress=step or found.progress, saved=saved or found.saved)
 
 
 def _origin(line: Line, writer: Writer, said: Origin) -> Origin:

@@ -24,6 +24,7 @@ from streams.sources.lines import Batch, Cursor, SourceLine
 from streams.sources.records import Fields, read_record
 from streams.watch.claims import Claim, claims_of
 from streams.watch.events import LineFact
+from streams.watch.guessing import guess
 from streams.watch.labelled import Directory
 from streams.watch.node_lines import NodeLines
 from streams.watch.node_logs import NodeLogs
@@ -33,7 +34,7 @@ from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
 from tests.fuzz.answers import read_answers
 from tests.fuzz.lines import pieces
-from tests.watch.parts import T0, attempt_view, job_view, matcher
+from tests.watch.parts import T0, attempt, attempt_view, job_view, matcher
 
 TICK_MS = 1_000
 TOPIC = "kafka:raw/0"
@@ -47,6 +48,7 @@ class Paths:
         self._folder = folder
         self._codec = Codec(FixedIds())
         self._reading = Reading(matcher(), Throttle(), UTC, 2_000, 60_000)
+        self._reading.own.use(attempt(0), r"(?i)(?:step|it|batch)\W+(?P<step>\d+)", T0)
         self._node_lines = NodeLines(matcher(), "local", UTC, 2_000)
         self._records = _Records()
         general_matcher(), known_formats()  # compiled before anything is measured
@@ -61,6 +63,7 @@ class Paths:
             "answers of stores": self.answers,
             "diagnose": self.diagnosis,
             "formats detect": self.formats,
+            "what is proposed": lambda data, _chance: int(guess(data) is not None),
         }
 
     def write_long(self, piece: bytes, times: int) -> int:

@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from streams.diagnose.shapes import Shapes
 from streams.sources.feed import TAKEN_BYTES, parts_of
 from streams.sources.http import Address
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceProblem
 from streams.sources.loki import Loki, LokiFields
 from streams.sources.windows import NS, Waits
 from streams.watch.origin import named_nodes
+from streams.watch.shapes import Shapes
 from streams.watch.source import Source
 from streams.watch.throttle import MOST_BURSTS, MOST_OF_ORIGIN, Throttle
 from tests.fuzz.answers import Said

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
 from schemas.aps import Aps
 from schemas.aps_comment import MOST, InvalidAps, parse_aps
+from schemas.patterns import compiled
 
 DETECTION = "anomaly_detection_config"
 PROGRESS, CHECKPOINT = "log_based_progress_pattern", "log_based_checkpoint_pattern"
@@ -75,3 +77,19 @@ def test_a_refused_pattern_is_answered_with_one_that_can_be_copied_into_the_comm
         parse_aps(comment(**{DETECTION: {PROGRESS: "it"}}))
     example = str(refused.value).partition("An example: ")[2].partition(", not ")[0]
     assert parse_aps(f'{{"APS":{{"{DETECTION}":{{"{PROGRESS}":{example}}}}}}}') is not None
+
+
+def test_the_example_of_the_guide_is_what_a_comment_may_say() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"--comment='(.*)'", guide)
+    aps = parse_aps(example)
+    assert aps is not None
+    for pattern, line in (
+        (aps.log_based_progress_pattern, "it 120 loss 3.207"),
+        (aps.log_based_checkpoint_pattern, "wrote state 120 to /ckpt/120.pt"),
+    ):
+        assert pattern is not None
+        assert line in guide
+        found = compiled(pattern).search(line.encode())
+        assert found is not None
+        assert found[1] == b"120"

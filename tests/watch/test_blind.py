@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from schemas.bookkeeping import SourceRead
+from schemas.aps_comment import parse_aps
+from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.decisions import JobView
-from schemas.facts import BlindReported
+from schemas.facts import BlindReported, ProgressObserved
 from schemas.vocabulary import AttemptState, BlindKind, Mode
 from streams.sources.files import FileState
 from streams.sources.lines import Batch, Labels, SourceState
 from streams.watch.blind import MOST_EPISODES, SILENT_MS, BlindWatch
+from streams.watch.events import LineFact, source_of
 from streams.watch.labelled import Directory
+from streams.watch.own import OwnFormats
 from streams.watch.sight import FileSight, StoreSight, findings
 from streams.watch.source import Source
 from streams.watch.store import StoreReader
@@ -37,28 +41,44 @@ class Watched:
         self.now_ms = T0 + SECOND
         self.start()
 
-    def start(self) -> None:
-        """Another process goes on from what was remembered."""
-        self.blind = BlindWatch(missing_after_s=60, unknown_after_s=600, positions=self.positions)
-        self.source = Source(str(self.path), reading())
+    def start(self, *, arms: bool = False) -> None:
+        """Another process goes on from what was remembered. `arms`: the site lets found shapes be used."""
+        self.reading = replace(reading(), own=OwnFormats(self.positions if arms else None))
+        self.blind = BlindWatch(60, 600, self.positions, self.reading.own, arm_on_proposed=arms)
+        self.source = Source(str(self.path), self.reading, self.positions.get(source_of(str(self.path))))
+        self.facts: list[LineFact | RecordParked] = []
 
     def add_store(self) -> None:
-        self.stores = [StoreReader(self.given, "local", reading())]
+        self.stores = [StoreReader(self.given, "local", self.reading)]
 
     def look(self, seconds: int = 1) -> list[BlindReported]:
         reports: list[BlindReported] = []
         for _ in range(seconds):
             self.now_ms += SECOND
-            for fact in facts_of(everything(self.source, self.now_ms, claim_on(self.path, self.view))):
-                self.blind.heard(fact, self.now_ms)
+            self.reading.own.learn(self.views())
+            told = everything(self.source, self.now_ms, claim_on(self.path, self.view))
             for reader in self.stores:
-                list(reader.turn(lambda: self.now_ms, Directory.of("local", self.views()), lambda _: False))
+                told += reader.turn(lambda: self.now_ms, Directory.of("local", self.views()), lambda _: False)
+            for fact in facts_of(told):
+                self.blind.heard(fact, self.now_ms)
+            self.facts += told
             reports += self.blind.look(self.now_ms, self.views(), {str(self.path): self.source}, self.stores)
-            self.positions |= {one.source: one for one in self.blind.moved()}
+            position = self.source.position(self.now_ms)
+            self.positions |= {one.source: one for one in (position, *self.blind.moved())}
         return reports
 
     def views(self) -> Collection[JobView]:
         return [self.view]
+
+    @property
+    def steps(self) -> list[tuple[str, int]]:
+        """The framework and the step of each progress that was told."""
+        return [(fact.framework, fact.step) for fact in self.facts if isinstance(fact, ProgressObserved)]
+
+    def asks(self, **config: str) -> None:
+        """The job's APS comment has these keys under anomaly_detection_config."""
+        comment = json.dumps({"APS": {"progress_interval": 2, "anomaly_detection_config": config}})
+        self.view = replace(self.view, aps=parse_aps(comment))
 
     def append(self, text: str) -> None:
         with self.path.open("a") as file:
@@ -105,8 +125,8 @@ def test_what_was_told_is_neither_repeated_nor_forgotten_by_a_restart(watched: W
 
 def test_output_of_no_known_format_is_told_and_a_known_line_ends_it(watched: Watched) -> None:
     reports = []
-    for n in range(70):
-        watched.append(f"epoch {n} is going on just fine, thank you")
+    for _ in range(70):
+        watched.append("it is going on just fine, thank you")
         reports += watched.look(10)
     assert kinds(reports) == [(BlindKind.UNKNOWN_FORMAT, False)]
     assert "formats detect" in reports[0].advice
@@ -241,3 +261,115 @@ def test_an_attempt_without_files_and_stores_is_absent() -> None:
     assert list(findings("7", [], [])) == [BlindKind.ABSENT]
     labelless = StoreSight("loki:main", "", gives=False, mislabelled="", labelless=True)
     assert list(findings("7", [], [labelless])) == [BlindKind.LABELS]
+
+
+LOST = "lr 3.0e-04 gnorm 1.31 tok/s 81234"
+UNKNOWN, PATTERN = BlindKind.UNKNOWN_FORMAT, "log_based_progress_pattern"
+
+
+def prints(
+    watched: Watched, seconds: int, *, first: int = 0, line: str = "it {n} loss {loss:.3f} " + LOST
+) -> list[BlindReported]:
+    """The program prints such a line every ten seconds."""
+    reports = []
+    for n in range(first, first + seconds // 10):
+        watched.append(line.format(n=n, loss=9 / (n + 1)))
+        reports += watched.look(10)
+    return reports
+
+
+def proposed(report: BlindReported) -> str:
+    """The pattern of a report, taken as the reader would: out of what can be copied into the comment."""
+    copied = report.advice.partition('"anomaly_detection_config":')[2]
+    found: str = json.JSONDecoder().raw_decode(copied)[0][PATTERN]
+    return found
+
+
+@pytest.mark.parametrize("by", ["file", "store"])
+def test_what_seems_to_count_steps_is_proposed_so_that_it_can_be_copied_into_the_comment(
+    watched: Watched, by: str
+) -> None:
+    if by == "store":
+        watched.add_store()
+        labels = Labels("7", str(watched.path))
+        watched.append = lambda text: watched.given.add((text, labels), at_ms=watched.now_ms)  # type: ignore[method-assign]
+    [report] = prints(watched, 700)
+    assert (report.kind, report.ended) == (UNKNOWN, False)
+    assert "lines like `it " in report.detail
+    assert "watch.arm_on_proposed" in report.advice
+    assert watched.steps == []
+    watched.asks(**{PATTERN: proposed(report)})
+    assert kinds(prints(watched, 60, first=70)) == [(UNKNOWN, True)]
+    assert watched.steps == [("custom", n) for n in range(70, 76)]
+
+
+def test_where_the_site_allows_it_what_was_found_is_used_also_after_a_restart(watched: Watched) -> None:
+    watched.start(arms=True)
+    begun, ended = prints(watched, 700)
+    assert (begun.ended, ended.ended) == (False, True)
+    assert "taken for steps from now on" in begun.advice
+    assert watched.steps[0][0] == "custom"
+    assert watched.steps[-1] == ("custom", 69)
+    watched.start(arms=True)
+    assert prints(watched, 100, first=70) == []
+    assert watched.steps == [("custom", n) for n in range(70, 80)]
+    watched.start()
+    prints(watched, 100, first=80)
+    assert watched.steps == []
+
+
+def test_what_may_count_anything_is_told_and_never_used(watched: Watched) -> None:
+    watched.start(arms=True)
+    [report] = prints(watched, 900, line="loaded shard {n} of the corpus")
+    assert "count something up, perhaps steps" in report.detail
+    assert watched.steps == []
+
+
+def test_a_program_that_counts_late_is_told_again(watched: Watched) -> None:
+    reports = []
+    for _ in range(70):
+        watched.append("warming up the caches")
+        reports += watched.look(10)
+    assert "lines like" not in reports[0].detail
+    reports += prints(watched, 900)
+    assert kinds(reports) == [(UNKNOWN, False)] * 2
+    assert "lines like `it " in reports[1].detail
+    assert reports[0].event_id != reports[1].event_id
+
+
+def test_a_proposal_is_not_told_again_by_a_restart(watched: Watched) -> None:
+    assert len(prints(watched, 700)) == 1
+    watched.start()
+    assert prints(watched, 900, first=70) == []
+
+
+def test_no_secret_comes_into_a_proposal(watched: Watched) -> None:
+    [report] = prints(watched, 700, line="step {n} loss {loss:.3f} api_key=hunter2hunter2")
+    assert "hunter2" not in report.detail + report.advice
+    assert proposed(report) == r"^\s*step\s*(?P<step>\d+(?:,\d{3})*)\s*loss\s*"
+
+
+def test_what_the_owner_says_of_his_steps_is_not_replaced_and_said_to_match_nothing(watched: Watched) -> None:
+    watched.start(arms=True)
+    watched.asks(**{PATTERN: r"^STEP (?P<step>\d+)$"})
+    [report] = prints(watched, 900)
+    assert "the log_based_progress_pattern of its APS comment matches none" in report.detail
+    assert "taken for steps" not in report.advice
+    assert watched.steps == []
+
+
+def test_a_pattern_that_this_watch_refuses_is_told_with_the_reason(watched: Watched) -> None:
+    assert watched.view.aps is not None
+    watched.view = replace(watched.view, aps=replace(watched.view.aps, log_based_progress_pattern=r"it (?P<step>\d+"))
+    [report] = prints(watched, 700)
+    assert "log_based_progress_pattern is refused: RE2 can't read it: missing )" in report.detail
+    assert proposed(report)
+
+
+def test_a_shape_is_looked_for_in_few_attempts_at_a_time(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.watch.blind.MOST_GUESSED", 0)
+    [report] = prints(watched, 700)
+    assert "lines like" not in report.detail
+    monkeypatch.setattr("streams.watch.blind.MOST_GUESSED", 1)
+    [report] = prints(watched, 100, first=70)
+    assert "lines like" in report.detail

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from schemas.decisions import JobView
 from streams.sources.configured import Configured
 from streams.sources.lines import Labels
 from streams.watch.checkup import BAD, NOTE, OK, Check, checkup
+from streams.watch.own import OwnFormats
 from tests.sources.benches import LokiBench, Written
 from tests.watch.parts import T0, attempt_view, job_view, matcher
 from tests.watch.test_store import STEP
@@ -27,10 +29,10 @@ def loki() -> Iterator[LokiBench]:
         yield bench
 
 
-def check(view: JobView, *stores: LokiBench) -> list[Check]:
+def check(view: JobView, *stores: LokiBench, formats: OwnFormats | None = None) -> list[Check]:
     sources = [Configured(store.source(), "local", 60_000) for store in stores]
     try:
-        return checkup(view, view.attempts[-1], sources, matcher(), 2_000, NOW_MS)
+        return checkup(view, view.attempts[-1], sources, matcher(), formats or OwnFormats(), 2_000, NOW_MS)
     finally:
         for one in sources:
             one.source.close()
@@ -46,6 +48,48 @@ def test_a_file_that_is_read_and_known_is_well(tmp_path: Path) -> None:
     checks = check(job_view(attempt_view(0, path)))
     assert {one.state for one in checks} <= {OK, NOTE}
     assert any("step 42 of" in one.found for one in checks)
+
+
+def counting(path: Path, progress: str | None = None) -> JobView:
+    path.write_text("".join(f"it {n} loss {9 / n:.3f}\n" for n in range(1, 9)))
+    view = job_view(attempt_view(0, path))
+    assert view.aps is not None
+    return replace(view, aps=replace(view.aps, log_based_progress_pattern=progress))
+
+
+def known_line(checks: list[Check]) -> Check:
+    return next(one for one in checks if one.step == "a known line comes back")
+
+
+def test_lines_of_no_known_format_are_shown_with_what_goes_into_the_comment(tmp_path: Path) -> None:
+    found = known_line(check(counting(tmp_path / "slurm-7.out")))
+    assert found.state == BAD
+    assert "lines like `it 1 loss 9.000` seem to count steps" in found.found
+    assert '"anomaly_detection_config":{"log_based_progress_pattern":"^' in found.advice
+    assert "watch.arm_on_proposed" in found.advice
+
+
+def test_a_file_in_which_nothing_counts_is_answered_with_the_keys_that_help(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text("hello\n" * 9)
+    advice = known_line(check(job_view(attempt_view(0, path)))).advice
+    assert "log_based_progress_pattern" in advice
+    assert "watch.packs" in advice
+
+
+def test_the_jobs_own_pattern_and_what_watch_uses_of_its_own_are_known(tmp_path: Path) -> None:
+    path, pattern = tmp_path / "slurm-7.out", r"^it (?P<step>\d+) "
+    given = known_line(check(counting(path, pattern)))
+    assert (given.state, given.found) == (OK, f"{path}: step 8 of custom")
+    view, formats = counting(path), OwnFormats()
+    formats.use(view.attempts[0].attempt, pattern, NOW_MS)
+    assert known_line(check(view, formats=formats)) == given
+
+
+def test_a_pattern_that_watch_refuses_is_a_step_that_fails(tmp_path: Path) -> None:
+    first, *_ = check(counting(tmp_path / "slurm-7.out", r"it (?P<step>\d+"))
+    assert (first.step, first.state) == ("the patterns of its APS comment can be used", BAD)
+    assert "log_based_progress_pattern is refused: RE2 can't read it: missing )" in first.found
 
 
 def test_a_file_that_is_not_there_is_found_with_what_to_do(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from recovery.topics import create_topics
 from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec
 from schemas.decisions import JobView
-from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
+from schemas.facts import BlindReported, CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.registry import RegistryIds
 from schemas.topics import JOBS, JOURNAL, POSITIONS
 from schemas.vocabulary import AttemptState, Mode
@@ -152,6 +152,40 @@ def test_lines_become_facts_and_a_clean_stop_leaves_its_positions(bench: Bench) 
     position = bench.position()
     assert position is not None
     assert position.offset == bench.path.stat().st_size
+
+
+def test_a_job_is_read_by_the_pattern_of_its_comment(bench: Bench) -> None:
+    view = bench.view()
+    assert view.aps is not None
+    aps = replace(view.aps, log_based_progress_pattern=r"^it (?P<step>\d+) ", progress_interval_s=1)
+    bench.publish(replace(view, aps=aps))
+    bench.append("starting\nit 7 loss 3.2\n")
+    with bench.watch():
+        until(lambda: len(bench.facts()) == 1, "its first step")
+    [step] = bench.facts()
+    assert (step.framework, step.step) == ("custom", 7)
+
+
+def test_a_shape_that_was_found_is_told_used_and_found_again(bench: Bench) -> None:
+    view, written = bench.view(), 0
+    assert view.aps is not None
+    bench.publish(replace(view, aps=replace(view.aps, progress_interval_s=1)))
+    settings = {"RECOVERY_WATCH__ARM_ON_PROPOSED": "true", "RECOVERY_WATCH__UNKNOWN_AFTER_S": "3"}
+
+    def told(kind: type) -> list[Any]:
+        nonlocal written
+        bench.append(f"it {written} loss 3.2\n")
+        written += 1
+        time.sleep(0.2)
+        return [fact for fact in bench.facts() if isinstance(fact, kind)]
+
+    with bench.watch(settings):
+        until(lambda: bool(told(ProgressObserved)), "the lines are taken for steps")
+    begun, *_ = told(BlindReported)
+    assert "seem to count steps" in begun.detail
+    before = written
+    with bench.watch(settings | {"RECOVERY_WATCH__UNKNOWN_AFTER_S": "600"}):  # where it would not look again in time
+        until(lambda: told(ProgressObserved)[-1].step >= before, "another process goes on with them")
 
 
 def test_a_line_is_in_the_journal_soon(bench: Bench) -> None:
