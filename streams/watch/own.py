@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.bookkeeping import SourceRead
@@ -21,6 +20,8 @@ from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
 
 CUSTOM = "custom"
 """What stands for the framework in facts of such lines."""
+_Patterns = tuple[str | None, str | None]
+"""Of steps and of saves."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ class OwnFormat:
         return None if self.saved is None else read_checkpoint(CUSTOM, self.saved, line)
 
 
-@lru_cache(maxsize=4096)
 def own_format(progress: str | None, checkpoint: str | None = None) -> OwnFormat:
     """Compile the patterns of a job. Raises BadPattern, which names the key in the APS comment."""
     step, saved = _part("log_based_progress_pattern", progress), _part("log_based_checkpoint_pattern", checkpoint)
@@ -60,6 +60,7 @@ class OwnFormats:
         self._remembered = {
             name: read.identity for name, read in (positions or {}).items() if name.startswith("proposed:")
         }
+        self._compiled: dict[_Patterns, OwnFormat] = {}
         self._given: dict[AttemptId, OwnFormat] = {}
         self._found: dict[AttemptId, OwnFormat] = {}
         self.refused: dict[AttemptId, str] = {}
@@ -71,13 +72,15 @@ class OwnFormats:
     def learn(self, views: Collection[JobView]) -> None:
         """Take the patterns of all jobs that there are, and forget those of others."""
         self._given, self.refused = {}, {}
+        before, self._compiled = self._compiled, {}
         for view in views:
-            aps = view.aps
-            if aps is None or (aps.log_based_progress_pattern or aps.log_based_checkpoint_pattern) is None:
+            patterns = _patterns_of(view)
+            if patterns == (None, None):
                 continue
             attempts = [shown.attempt for shown in view.attempts]
             try:
-                own = own_format(aps.log_based_progress_pattern, aps.log_based_checkpoint_pattern)
+                own = self._compiled.get(patterns) or before.get(patterns) or own_format(*patterns)
+                self._compiled[patterns] = own
                 self._given |= dict.fromkeys(attempts, own)
             except BadPattern as error:
                 self.refused |= dict.fromkeys(attempts, str(error))
@@ -92,7 +95,10 @@ class OwnFormats:
 
     def of(self, attempt: AttemptId) -> OwnFormat | None:
         """How the attempt's lines are read: as its owner says, else as they seem to be."""
-        return self._given.get(attempt) or self._found.get(attempt)
+        given, found = self._given.get(attempt), self._found.get(attempt)
+        if given is None or found is None or given.form is not None:
+            return given or found
+        return replace(given, form=found.form, searches=given.searches + found.searches)
 
     def is_given(self, attempt: AttemptId) -> bool:
         """Whether the attempt's owner says what its steps look like."""
@@ -112,6 +118,11 @@ class OwnFormats:
                 if pattern is not None:
                     with suppress(BadPattern):  # of another version of watch: it is looked for anew
                         self._found[attempt] = own_format(pattern)
+
+
+def _patterns_of(view: JobView) -> _Patterns:
+    aps = view.aps
+    return (None, None) if aps is None else (aps.log_based_progress_pattern, aps.log_based_checkpoint_pattern)
 
 
 def _part(key: str, text: str | None) -> FormatPart | None:

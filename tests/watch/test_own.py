@@ -148,6 +148,15 @@ def test_a_pattern_that_can_not_be_used_is_kept_with_the_reason_and_the_job_is_r
         own_format(IT, "saved")
 
 
+def test_an_owner_who_tells_only_his_saves_may_have_his_steps_found(path: Path) -> None:
+    path.write_text("it 7 loss 3\nwrote state 7 to /ckpt/7\n")
+    view = asking(job_view(attempt_view(0, path)), None, SAVED)
+    own = reading_of(view)
+    own.own.use(view.attempts[0].attempt, IT, T0)
+    facts = everything(Source(str(path), own), T0 + 5_000, claim_on(path, view))
+    assert [type(fact) for fact in facts] == [ProgressObserved, CheckpointSaved]
+
+
 def test_what_was_found_is_forgotten_with_its_attempt() -> None:
     view = job_view(attempt_view(0, "/logs/slurm-7.out"))
     own = OwnFormats()
