@@ -119,8 +119,9 @@ def brought(proposal: Proposal) -> Iterator[str]:
 
 
 def in_comment(pattern: str) -> str:
-    """What stands in the APS comment of a job that brings this pattern."""
-    return f'"anomaly_detection_config":{{"log_based_progress_pattern":{json.dumps(pattern, ensure_ascii=False)}}}'
+    """What stands in the APS comment of a job that brings this pattern; it may stand in a shell's single quotes."""
+    text = json.dumps(pattern, ensure_ascii=False).replace("'", r"\u0027")
+    return f'"anomaly_detection_config":{{"log_based_progress_pattern":{text}}}'
 
 
 def loaded(proposal: Proposal) -> Matcher | None:

@@ -349,6 +349,12 @@ def test_no_secret_comes_into_a_proposal(watched: Watched) -> None:
     assert proposed(report) == r"^\s*step\s*(?P<step>\d+(?:,\d{3})*)\s*loss\s*"
 
 
+def test_a_quote_in_a_line_does_not_end_that_of_the_shell(watched: Watched) -> None:
+    [report] = prints(watched, 700, line="{{'step': {n}, 'loss': {loss:.3f}}}")
+    assert "'" not in report.advice
+    assert "'step':" in proposed(report)
+
+
 def test_what_the_owner_says_of_his_steps_is_not_replaced_and_said_to_match_nothing(watched: Watched) -> None:
     watched.start(arms=True)
     watched.asks(**{PATTERN: r"^STEP (?P<step>\d+)$"})
