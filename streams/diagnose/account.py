@@ -22,6 +22,7 @@ from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.epochs import Epochs, Reached
+from streams.diagnose.fronts import Fronts
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import Ends, Piece
@@ -105,6 +106,7 @@ class Account:
     course: Course = field(default_factory=Course)
     saves: Saves = field(default_factory=Saves)
     hosts: Hosts = field(default_factory=Hosts)
+    fronts: Fronts = field(default_factory=Fronts)
     ends: Ends = field(default_factory=Ends)
     finished: bool = False
     finished_ms: int = 0
@@ -129,7 +131,8 @@ class Account:
                 named, leading = named_by_place(line), named_in_front(line)
                 for node in named if leading is None else (*named, leading):
                     self._meet(node)
-                self.hosts.hear(line, named, word_in_front(line))
+                self.hosts.hear(line, named, word := word_in_front(line))
+                self.fronts.hear(word)
                 self.peers.take(line)
                 if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
                     self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
@@ -170,6 +173,8 @@ class Account:
 
     def end(self) -> None:
         """There is no more: what was read last decides what the run was about, and how it ended."""
+        for node in self.fronts.nodes:
+            self._meet(node)
         skips, training = self.course.skips, self.course.training
         if training is not None:
             self.first_step, self.last_step = training.first, training.last
@@ -320,6 +325,7 @@ class Account:
         place: Callable[[], Evidence],
     ) -> None:
         self._name(found.line)
+        self.fronts.meet(word_in_front(found.line))
         origin = origin_among(found.line, self.nodes)
         node = fault.node or origin.node or host_of_line(found.line)
         if node is not None:

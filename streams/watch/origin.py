@@ -36,6 +36,8 @@ _LOCAL = re.compile(rb"\[default\d{1,7}\]")
 _WORKER = re.compile(rb"\s*\([^()\n]{0,60}pid=\d+, ip=(\d[\d.]+)\)")
 # Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, torchrun, Ray (an address).
 _NAME = "([A-Za-z][A-Za-z0-9._-]{0,62})"
+# Where other words stand, too: a name with a number in it, or an address.
+_HOST = r"([A-Za-z][A-Za-z._-]{0,40}\d[A-Za-z0-9._-]{0,40}|\d{1,3}(?:\.\d{1,3}){3})"
 _PLACES = (
     r"(?:^|[\s:])NAME:\d+:\d+ \[\d+\]",
     r"\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)? NAME kernel: ",
@@ -51,12 +53,15 @@ _PLACES = (
     r", node NAME,",
     r"pid=\d+, ip=(\d[\d.]+)\)",
     r"\bRank=\d+ Node=NAME\b",
+    r"^HOST:? kernel: (?:\[ *\d+\.\d+\] )?(?:NVRM|mlx5_core|EDAC|mce|pcieport|nvme|nvidia|Out of memory)",
+    r"pdsh@\S{1,80}: HOST: (?:ssh|mcmd) ",
+    r"ssh: connect to host HOST port ",
 )
-_CERTAIN = re.compile("|".join(_PLACES).replace("NAME", _NAME).encode())
-_LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*)(?:\]|:) ")
+_CERTAIN = re.compile("|".join(_PLACES).replace("NAME", _NAME).replace("HOST", _HOST).encode())
+_LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*|\d{1,3}(?:\.\d{1,3}){3})(?:\]|:) ")
 _NO_NODE = re.compile(
-    rb"(?i)^(?:epoch|step|iter|iteration|rank|worker|gpu|cuda|default|stage|layer|batch|errno|error|task|mlx5|eth|ib|nvme"
-    rb"|job|fold)[_-]?\d"
+    rb"(?i)^(?:(?:epoch|step|iter|iteration|rank|worker|gpu|cuda|default|stage|layer|batch|errno|error|task|mlx5|eth|ib"
+    rb"|nvme|job|fold)[_-]?)?\d"
 )
 
 
@@ -79,7 +84,7 @@ def named_in_front(line: bytes) -> str | None:
 
 
 def word_in_front(line: bytes) -> str | None:
-    """The same, of which only other names can show whether it is one: `worker-1: `."""
+    """The same, of which only other names can show whether it is one: `worker-1: `, `10.0.0.5: `."""
     leading = _LEADING.match(line, 0, HEAD_BYTES)  # backtracks over a long run of digits
     return None if leading is None else leading.group(1).decode().rstrip(".")
 

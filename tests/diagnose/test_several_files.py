@@ -246,7 +246,37 @@ def test_what_stands_before_lines_is_a_node_where_another_file_names_it(tmp_path
     xid = "Aug  1 10:00:05 {} kernel: NVRM: Xid (PCI:0000:06:00): 48, pid=1, DBE"
     assert said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-1")]).nodes == ("worker-1",)
     elsewhere = said(tmp_path, job=[*output, ecc], kernel=[xid.format("worker-7")])
-    assert (elsewhere.nodes, "worker-7" in elsewhere.explanation) == ((), True)
+    assert (elsewhere.nodes, "worker-7" in elsewhere.explanation) == (("worker-1",), True)
+
+
+@pytest.mark.parametrize(
+    ("names", "node"),
+    [
+        (("worker-1", "worker-2"), "worker-2"),
+        (("gpu-08", "gpu-09"), "gpu-09"),
+        (("10.0.0.5", "10.0.0.6"), "10.0.0.6"),
+        (("worker-2",), None),  # nothing shows that it is a node's name
+        (("gpu0", "gpu1"), None),
+        (("rank0", "rank1"), None),
+        (("stage-1", "stage-2"), None),
+    ],
+)
+def test_names_before_most_lines_are_nodes_where_siblings_stand_there_too(
+    names: tuple[str, ...], node: str | None, tmp_path: Path
+) -> None:
+    ecc = f"{names[-1]}: RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    output = [f"{name}: {step(minute)}" for minute in range(9) for name in names]
+    assert said(tmp_path, job=[*output, ecc]).nodes == (() if node is None else (node,))
+    seldom = [*(step(minute) for minute in range(9)), *output[: len(names)], ecc]
+    assert said(tmp_path, job=seldom).nodes == (), "what a program prints now and then is no launcher's word"
+
+
+def test_the_first_line_of_a_launcher_s_other_node_may_be_its_last(tmp_path: Path) -> None:
+    ecc = "worker-2: RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    output = [f"worker-1: {step(minute)}" for minute in range(9)]
+    assert said(tmp_path, job=[*output, ecc]).nodes == ("worker-2",)
+    alone = [step(80), ecc, "pdsh@login01: worker-2: ssh exited with exit code 1"]
+    assert said(tmp_path, job=alone).nodes == ("worker-2",)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from streams.watch.masking import MOST_CHARACTERS, digest_of, kept_text, masked
 from streams.watch.neighbours import Carried
-from streams.watch.origin import Origin, origin_of
+from streams.watch.origin import Origin, named_nodes, origin_of
 from streams.watch.stamps import names_zone, repeat_ms, stamp_ms
 
 NEAR = int(datetime(2026, 8, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
-NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4")
+NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4", "worker-1")
 
 
 def at(text: str) -> int:
@@ -113,6 +113,11 @@ def test_any_bytes_have_a_time_or_none(line: bytes) -> None:
         ("[1,0]<stdout>:node03:1850301:1881341 [0] transport.cc:154 NCCL WARN", "node03", 0),
         ("Aug  1 10:00:00 node03 kernel: NVRM: Xid", "node03", None),
         ("gpu-4: NVRM", "gpu-4.cluster.example", None),
+        ("gpu-4: [rank3]: RuntimeError", "gpu-4.cluster.example", 3),
+        ("worker-1: Traceback", "worker-1", None),
+        ("worker 1: Traceback", None, None),
+        ("worker-2: Traceback", None, None),
+        ("10.0.0.4: Traceback", "10.0.0.4", None),
         ("3: Traceback", None, 3),
         ("[rank5]:[E ProcessGroupNCCL.cpp:523] [Rank 5] Watchdog caught", None, 5),
         ("[default7]: iteration   42780/ 115311", None, None),
@@ -136,6 +141,26 @@ def test_a_node_is_believed_only_as_the_origin_and_only_if_allocated(
     line: str, node: str | None, rank: int | None
 ) -> None:
     assert origin_of(line.encode(), NODES) == Origin(node, rank)
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes"),
+    [
+        ("pdsh@login01: worker-2: ssh exited with exit code 1", ["worker-2"]),
+        ("pdsh@login01: 10.0.0.5: ssh exited with exit code 255", ["10.0.0.5"]),
+        ("ssh: connect to host gpu-08 port 22: Connection refused", ["gpu-08"]),
+        ("ssh: connect to host github.com port 22: Connection timed out", []),
+        ("srun: error: gpu-08: task 3: Exited with exit code 1", ["gpu-08"]),
+        ("  host      : gpu-17.cluster.local", ["gpu-17.cluster.local"]),
+        ("gpu-08: kernel: NVRM: Xid (PCI:0000:3b:00): 74, pid=881", ["gpu-08"]),
+        ("gpu0 kernel: matmul 3 ms", []),
+        ("worker-2: Traceback (most recent call last):", []),
+        ("10.0.0.5: Traceback (most recent call last):", []),
+        ("worker 3 of stage 2 is late", []),
+    ],
+)
+def test_a_node_is_told_by_the_place_of_its_name_where_nobody_knows_the_allocation(line: str, nodes: list[str]) -> None:
+    assert named_nodes(line.encode()) == nodes
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_that_a_long_evaluation_goes_on_is_told_again_and_again(path: Path) -> N
     path.write_text("".join(line.format(minute, second) for minute in range(30) for second in range(0, 60, 20)))
     facts = list(facts_of(everything(Source(str(path), reading()), NOW + 3_600_000, running(path))))
     told = [fact.line_ms or 0 for fact in facts if isinstance(fact, PhaseEntered)]
-    assert len(told) < 40
+    assert len(told) < 80  # of 90, and of any number that comes faster
     assert max(told) >= T0 + 28 * 60_000
 
 
