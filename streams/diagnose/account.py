@@ -77,6 +77,8 @@ class Sighting:
     finished: bool
     silent_ms: int | None
     step: int | None
+    in_step: bool = False
+    """It stands on the line of a step that did well."""
 
 
 @dataclass
@@ -258,6 +260,7 @@ class Account:
             self._failed(found, found.fault, stamped, silent_ms, place)
         if found.phase is Phase.FINISHING and not (self._has_not_begun and _DONE.fullmatch(found.line)):
             self.finished, self.finished_ms = True, self._now_ms
+            self._drop(lambda one: one.in_step)
             if _COMPLETED.search(found.line):
                 self._completed()
 
@@ -304,7 +307,10 @@ class Account:
 
     def _outlive(self, over: Callable[[Line], bool]) -> None:
         """Drop the faults that did not end the run."""
-        lasting = [one for one in self.faults if not over(one.line)]
+        self._drop(lambda one: over(one.line))
+
+    def _drop(self, over: Callable[[Sighting], bool]) -> None:
+        lasting = [one for one in self.faults if not over(one)]
         self.outlived += len(self.faults) - len(lasting)
         self.faults = lasting
 
@@ -350,7 +356,8 @@ class Account:
             fault.sequence,
             evidence,
         )
-        self.faults.append(Sighting(line, self.finished, silent_ms, self.last_step))
+        in_step = found.progress is not None and not _is_nan(fault) and not is_skipped(found.line)
+        self.faults.append(Sighting(line, self.finished, silent_ms, self.last_step, in_step))
 
 
 def _is_final(line: Line) -> bool:

@@ -206,6 +206,17 @@ def test_what_comes_after_a_normal_end_is_tidying_up(tmp_path: Path) -> None:
     assert said(tmp_path, job=lines(step(80), timeout(3), "Training completed.")).remedy is Remedy.RESTART
 
 
+def test_what_stands_only_on_lines_of_steps_is_no_fault_of_a_run_that_ended_normally(tmp_path: Path) -> None:
+    def output(*last: str) -> str:
+        return lines(*(f"{step(number)} sample <CUDA out of memory>" for number in range(9)), *last)
+
+    assert said(tmp_path, job=output("Training completed.")).remedy is Remedy.IGNORE
+    assert said(tmp_path, job=output()).fault_class is FaultClass.CUDA_OOM, "it may be the last word of a dead run"
+    assert said(tmp_path, job=output(OOM, "Training completed.")).fault_class is FaultClass.CUDA_OOM
+    nan = said(tmp_path, job=lines(step(80), step(81).replace("2.4", "nan"), "Training completed."))
+    assert nan.fault_class is FaultClass.NUMERIC_NAN, "its last step learned nothing, whatever it says of itself"
+
+
 def test_what_tasks_print_while_the_scheduler_ends_them_takes_its_word_not_back(tmp_path: Path) -> None:
     ended = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-08-01T10:00:08 DUE TO TIME LIMIT ***"
     found = said(tmp_path, job=lines(step(80), ended, step(81, "10:00:09")))

@@ -44,6 +44,33 @@ def test_a_line_is_found_where_it_stands_among_bytes_of_any_kind() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 59 loss 2.0 sample: 'torch.cuda.OutOfMemoryError: CUDA out of memory'",
+        'step 59 loss 2.0 | prompt: "why do I get RuntimeError: NCCL error?"',
+        "{'loss': 2.01, 'epoch': 0.1, 'text': 'torch.OutOfMemoryError: CUDA out of memory'}",
+        "step 59 loss 2.0 tok/s 100 'CUDA error: uncorrectable ECC error encountered'",
+        "iter 100 | train_loss=1.93, lr=1e-05 | completion = CUDA error: uncorrectable ECC error encountered",
+    ],
+)
+def test_what_the_line_of_a_step_quotes_behind_its_loss_is_no_fault(line: str) -> None:
+    assert [one.fault for one in matcher().scan(line.encode() + b"\n") if one.fault is not None] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        " 3%|3| 10/300 [00:10<05:00, 1.0it/s, loss=2.1]RuntimeError: CUDA error: uncorrectable ECC error 'x y'",
+        "step 59 loss 2.0 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB in 'a b'",
+        "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4e-05, 'epoch': 0.1}",
+        "step 59 loss nan sample: 'x'",
+    ],
+)
+def test_what_follows_the_loss_and_is_no_quoted_text_counts(line: str) -> None:
+    assert [one.fault for one in matcher().scan(line.encode() + b"\n") if one.fault is not None]
+
+
 def test_words_of_the_data_silence_even_what_a_level_of_warning_does_not() -> None:
     killed = "failed (exitcode: -9) local_rank: 3 (pid: 812917) of binary: python"
     assert classes(f"WARNING {killed}") == [FaultClass.HOST_OOM]
