@@ -85,6 +85,8 @@ _GIVES_WAY = {"said-preempted"}
 _OF_MACHINE = _SAID_OF_MACHINE | OF_KERNEL.keys() | {"said-preempted", "said-time-limit"}
 # That a process was ended, or ended with an exception of which nothing is known.
 _ENDED = {"worker-killed", "worker-bus-error", "segmentation-fault", "python-exception", "bare-exception"}
+# A launcher tells that it was told to end, a program what it makes of that, and Slurm that somebody cancelled the job.
+_TOLD_TO_END, _ENDS_ITSELF, _JOB_CANCELLED = "signal-told", "sigterm-received", "job-cancelled"
 # By which a host announces that it fails.
 _LEADING_UP = {"soft-lockup"}
 # A kernel of the program met something; the GPU that can't get rid of it then stops.
@@ -121,6 +123,7 @@ def root_line(lines: Sequence[Line]) -> Line:
         _met_before_it_stopped,
         _asked_for,
         _first_of_its_group,
+        _by_whoever_cancelled_it,
     ):
         root = rule(root, lines)
     return root
@@ -278,6 +281,19 @@ def _first_of_its_group(root: Line, lines: Sequence[Line]) -> Line:
     same = [line for line in lines if line.signature == root.signature and line.sequence is not None]
     same = [line for line in same if not _is_of_some_group(line)]
     return min((line for line in same if _group(line) == group), key=lambda line: (line.sequence or 0, moment(line)))
+
+
+def _by_whoever_cancelled_it(root: Line, lines: Sequence[Line]) -> Line:
+    """A launcher that was told to end was told so by whoever cancelled the job, which Slurm may say before or after.
+
+    So was a program that acts on the signal, if Slurm says it before: one that is cancelled at the end of its grace may
+    have been preempted.
+    """
+    if root.signature == _TOLD_TO_END:
+        return _earliest(lines, lambda line: line.signature == _JOB_CANCELLED) or root
+    if root.signature == _ENDS_ITSELF:
+        return _if_before(root, lines, lambda line: line.signature == _JOB_CANCELLED)
+    return root
 
 
 def _earliest(lines: Iterable[Line], wanted: Callable[[Line], bool]) -> Line | None:

@@ -53,6 +53,10 @@ message = line(
     "process-exit", FaultClass.USER_CODE, 10, precedence=6, role=EFFECT, text="terminate called after throwing x"
 )
 stopped = broken("xid-hardware", FaultClass.GPU_HARDWARE, 20, 94, text="NVRM: Xid (PCI:0000:db:00): 109")
+signalled = line("signal-told", FaultClass.PREEMPTION, 20, precedence=22, scope=Scope.JOB)
+handled = line("sigterm-received", FaultClass.PREEMPTION, 20, precedence=21, scope=Scope.JOB)
+too_late = line("job-cancelled", FaultClass.PREEMPTION, 30, precedence=6, role=EFFECT, remedy=Remedy.IGNORE)
+cancelled = line("job-cancelled", FaultClass.PREEMPTION, 10, precedence=6, role=EFFECT, remedy=Remedy.IGNORE)
 stalled = line("stalled-ranks", FaultClass.HANG_NO_LOG, 10, precedence=32)
 number = line("hccl-told", FaultClass.NETWORK_IB, 10, precedence=30, role=EFFECT)
 meaning = line("hccl-stuck", FaultClass.NCCL_TIMEOUT, 20, precedence=31, role=EFFECT)
@@ -122,6 +126,10 @@ def bus(at_ms: int, node: str | None = "node2") -> Line:
         ([fault(30, 1), asked], 1),
         ([python, asked], 1),
         ([stopped, asked], 0),
+        ([cancelled, signalled], 0),
+        ([signalled, cancelled], 1),
+        ([cancelled, handled], 0),
+        ([handled, too_late], 0),
     ],
 )
 def test_the_line_that_explains_the_others_is_picked(lines: list[Line], root: int) -> None:

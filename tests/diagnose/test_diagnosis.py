@@ -217,6 +217,49 @@ def test_what_stands_only_on_lines_of_steps_is_no_fault_of_a_run_that_ended_norm
     assert nan.fault_class is FaultClass.NUMERIC_NAN, "its last step learned nothing, whatever it says of itself"
 
 
+CANCELLED = (
+    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+    "slurmstepd: error: *** STEP 99.0 ON node1 CANCELLED AT 2026-08-01T10:05:00 ***",
+    "slurmstepd: error: *** JOB 99 ON node1 CANCELLED AT 2026-08-01T10:05:00 ***",
+)
+TORCHRUN = (
+    "W0801 10:05:00.102000 4211 torch/distributed/elastic/agent/server/api.py:704] Received 15 death signal, shutting"
+    " down workers",
+    "W0801 10:05:00.103000 4211 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 4231 closing"
+    " signal SIGTERM",
+    "Traceback (most recent call last):",
+    '  File "/usr/local/bin/torchrun", line 8, in <module>',
+    '    raise SignalException(f"Process {os.getpid()} got signal: {sigval}", sigval=sigval)',
+    "torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 15",
+)
+
+
+@pytest.mark.parametrize("told", [TORCHRUN, ("Terminated",), ("[rank: 3] Received SIGTERM: 15",), ()])
+def test_a_job_that_somebody_cancelled_is_not_restarted_for_what_its_launcher_was_told(
+    told: tuple[str, ...], tmp_path: Path
+) -> None:
+    for output in ((step(80), *told, *CANCELLED), (step(80), *CANCELLED, *told)):
+        found = said(tmp_path, job=lines(*output))
+        assert (found.fault_class, found.remedy) == (FaultClass.PREEMPTION, Remedy.IGNORE)
+        assert found.root is not None
+        assert "CANCELLED" in found.root.evidence.text
+
+
+def test_a_program_that_acts_on_a_signal_may_have_been_preempted_unless_the_job_was_cancelled_before(
+    tmp_path: Path,
+) -> None:
+    acts = "[INFO] SIGTERM received, saving checkpoint before exit"
+    assert said(tmp_path, job=lines(step(80), *CANCELLED, acts)).remedy is Remedy.IGNORE
+    assert said(tmp_path, job=lines(step(80), acts, *CANCELLED)).remedy is Remedy.RESTART
+
+
+def test_a_signal_asks_for_a_restart_where_nobody_cancelled_the_job(tmp_path: Path) -> None:
+    preempted = "slurmstepd: error: *** JOB 99 ON node1 CANCELLED AT 2026-08-01T10:05:00 DUE TO PREEMPTION ***"
+    for others in ((), CANCELLED[:2]):
+        assert said(tmp_path, job=lines(step(80), *others, *TORCHRUN)).remedy is Remedy.RESTART
+    assert said(tmp_path, job=lines(step(80), *TORCHRUN, *CANCELLED[:2], preempted)).remedy is Remedy.WAIT
+
+
 def test_what_tasks_print_while_the_scheduler_ends_them_takes_its_word_not_back(tmp_path: Path) -> None:
     ended = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-08-01T10:00:08 DUE TO TIME LIMIT ***"
     found = said(tmp_path, job=lines(step(80), ended, step(81, "10:00:09")))
