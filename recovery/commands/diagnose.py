@@ -28,8 +28,10 @@ def diagnose(
 ) -> None:
     """Say what happened to a run, where, and what to do, from its logs and its nodes' kernel logs.
 
-    Needs neither a cluster nor Kafka. Reads files that gzip, bzip2 or xz compressed, too. Exits with 0 whenever a
-    diagnosis was made, also when nothing is wrong, and with 1 where there was nothing to read.
+    Needs neither a cluster nor Kafka. Reads files that gzip, bzip2 or xz compressed, too. A file that can't be read is
+    named on standard error, and the others are diagnosed. Exits with 0 whenever a diagnosis was made, also when nothing
+    is wrong; with 1 where there was nothing to read, since all files are empty or no text; and with 2 where none could
+    be read, or where the command's words, its settings or a pack are wrong.
     """
     from streams.diagnose.matching import general_matcher
     from streams.diagnose.reading import NothingRead, Unreadable
@@ -40,7 +42,8 @@ def diagnose(
     shown = Shown()
     try:
         names = readable(files)
-        said = run(names, general_matcher(settings_of(ctx).watch.packs), int(time.time() * 1000), shown.read)
+        matcher = general_matcher(settings_of(ctx).watch.packs)
+        said = run(names, matcher, int(time.time() * 1000), shown.read, shown.warn)
     except NothingRead as error:
         shown.clear()
         typer.echo(f"error: {error}; no diagnosis was made", err=True)
@@ -56,17 +59,21 @@ def diagnose(
 
 
 def readable(names: Sequence[str]) -> list[str]:
-    """Those of the files that hold text; tells of each other one. Raises NothingRead where none is left, Unreadable."""
-    from streams.diagnose.reading import NothingRead, nothing_in
+    """Those of the files that hold text; tells of each other one. Raises NothingRead or Unreadable if none is left."""
+    from streams.diagnose.reading import none_of, nothing_in
 
-    reasons = {name: nothing_in(name) for name in names}
-    kept = [name for name, reason in reasons.items() if reason is None]
-    told = [reason for reason in reasons.values() if reason is not None]
+    wrong = {name: nothing_in(name) for name in names}
+    kept = [name for name, reason in wrong.items() if reason is None]
+    unread = [reason for reason in wrong.values() if reason is not None]
     if not kept:
-        raise NothingRead("; ".join(told))
-    for reason in told:
-        typer.echo(f"warning: {reason}", err=True)
+        raise none_of(unread)
+    for reason in unread:
+        _warn(str(reason))
     return kept
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"warning: {text}", err=True)
 
 
 class Shown:
@@ -91,6 +98,11 @@ class Shown:
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)
+
+    def warn(self, text: str) -> None:
+        """Tell of a file that was left out, on a line of its own."""
+        self.clear()
+        _warn(text)
 
     def clear(self) -> None:
         """Leave no trace."""

@@ -9,7 +9,7 @@ import re
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +42,12 @@ class Unreadable(Exception):
 
 class NothingRead(Unreadable):
     """There is nothing to read in it: it is empty, or no text."""
+
+
+def none_of(unread: Sequence[Unreadable]) -> Unreadable:
+    """Of several files none could be read: NothingRead only if there was nothing to read in any of them."""
+    text = "; ".join(map(str, unread))
+    return NothingRead(text) if all(isinstance(one, NothingRead) for one in unread) else Unreadable(text)
 
 
 @dataclass(frozen=True)
@@ -107,14 +113,17 @@ def samples(name: str, told: Progress, head: int, tail: int) -> Iterator[Piece]:
         yield from last
 
 
-def nothing_in(name: str) -> str | None:
-    """Say why nothing can be read from a file; None where something can, and for a pipe. Raises Unreadable."""
+def nothing_in(name: str) -> Unreadable | None:
+    """Why nothing can be read from a file; None where something can, and for a pipe."""
     if _is_pipe(name):
         return None
-    for piece in pieces(name, lambda _name, _read, _size: None):
-        if _HOLE.sub(b"", piece.data):
-            return _nothing_read(name, "binary") if _is_binary(piece.data) else None
-    return _nothing_read(name, "empty")
+    try:
+        for piece in pieces(name, lambda _name, _read, _size: None):
+            if _HOLE.sub(b"", piece.data):
+                return NothingRead(_nothing_read(name, "binary")) if _is_binary(piece.data) else None
+    except Unreadable as error:
+        return error
+    return NothingRead(_nothing_read(name, "empty"))
 
 
 def written_ms(name: str) -> int | None:
@@ -183,6 +192,8 @@ def _opened(name: str, told: Progress) -> Iterator[_Reading]:
         raise Unreadable(f"{shown} can't be read to its end: its compressed data is cut off; {hint}") from error
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise Unreadable(f"{shown} can't be read: its compressed data is damaged ({error})") from error
+    except IsADirectoryError as error:
+        raise Unreadable(f"{shown} can't be read: {error.strerror}; give the files in it: {shown}/*") from error
     except OSError as error:
         raise Unreadable(f"{shown} can't be read: {error.strerror or error}; give files of a job's output") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
@@ -17,7 +17,7 @@ from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.peers import slowest
 from streams.diagnose.placing import placed, unnamed_peers
-from streams.diagnose.reading import Progress, pieces, written_ms
+from streams.diagnose.reading import Progress, Unreadable, none_of, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.skipping import NONE_IN_STEPS
 from streams.diagnose.voices import LEAST_RANKS
@@ -56,19 +56,40 @@ class Diagnosis:
     outlived: int
 
 
-def diagnose(names: Sequence[str], matcher: Matcher, now_ms: int, told: Progress) -> Diagnosis:
-    """Read files (`-`: standard input) and say what happened. Raises Unreadable."""
+def diagnose(
+    names: Sequence[str],
+    matcher: Matcher,
+    now_ms: int,
+    told: Progress,
+    left_out: Callable[[str], None] = lambda _why: None,
+) -> Diagnosis:
+    """Read files (`-`: standard input) and say what happened.
+
+    A file that can't be read to its end is left out, and `left_out` is told why. Raises Unreadable where none is left.
+    """
     accounts = []
+    unread = []
     for name in dict.fromkeys(names):
-        near_ms = None
-        account = Account(name, now_ms)
-        for piece in pieces(name, told):
-            if near_ms is None:
-                near_ms = account.near_ms = written_ms(name) or now_ms
-            account.take(piece, matcher)
-        account.end()
-        accounts.append(account)
+        try:
+            accounts.append(_account(name, matcher, now_ms, told))
+        except Unreadable as error:
+            unread.append(error)
+    if not accounts:
+        raise none_of(unread)
+    for one in unread:
+        left_out(str(one))
     return conclude(accounts)
+
+
+def _account(name: str, matcher: Matcher, now_ms: int, told: Progress) -> Account:
+    near_ms = None
+    account = Account(name, now_ms)
+    for piece in pieces(name, told):
+        if near_ms is None:
+            near_ms = account.near_ms = written_ms(name) or now_ms
+        account.take(piece, matcher)
+    account.end()
+    return account
 
 
 def conclude(accounts: Sequence[Account]) -> Diagnosis:

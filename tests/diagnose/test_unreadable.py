@@ -71,6 +71,31 @@ def test_one_file_that_holds_nothing_is_told_and_the_others_are_diagnosed(tmp_pa
     assert "empty: it is empty" in said.stderr
 
 
+def test_names_that_can_t_be_read_are_told_and_the_others_are_diagnosed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(random.Random(1).randbytes(50_000).hex().encode())[:-20_000])
+    (tmp_path / "job.log").write_text(OOM)
+    names = [str(tmp_path / name) for name in ("folder", "nowhere", "cut.gz", "job.log")]
+    said = run("diagnose", *names)
+    assert (said.exit_code, "cuda oom" in said.stdout) == (0, True)
+    for name, why in (
+        ("folder", "Is a directory; give the files in it"),
+        ("nowhere", "No such file"),
+        ("cut.gz", "cut"),
+    ):
+        assert any(f"warning: {tmp_path / name}" in line and why in line for line in said.stderr.splitlines())
+    none = run("diagnose", *names[:3])
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "folder/*" in none.stderr
+    assert "nowhere" in none.stderr
+
+
+def test_all_exit_codes_are_told() -> None:
+    told = " ".join(run("diagnose", "--help").stdout.split())
+    for code in ("Exits with 0", "with 1 where", "with 2 where"):
+        assert code in told
+
+
 @pytest.mark.parametrize(
     "text",
     [
