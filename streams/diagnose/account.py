@@ -59,8 +59,9 @@ _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED|\bJob '[\w-]{1,80
 _DONE = re.compile(rb"(?i)\s*(?:all )?done[.!]?\s*")
 MOST_LINES = 512
 MOST_NODES = 4096
-# Names of nodes are looked for in every line of this much of a file, and in every line of interest.
+# Names of nodes are looked for in every line of this much of a file, and in every line of interest or of srun.
 NODES_BYTES = 1 << 20
+_OF_SRUN = re.compile(rb"srun: error: [^\n]{1,200}")
 # Lines that may say which node an address or a rank means.
 _PLACE = re.compile(
     rb"NCCL INFO .{0,160}(?:Using|OOB|nranks)|\d\.\d{1,3}\.\d{1,3}\.\d|\brank=?[ ]?\d+, node\b|global_rank="
@@ -136,8 +137,12 @@ class Account:
                 self.hosts.hear(line, named, word := word_in_front(line))
                 self.fronts.hear(word)
                 self.peers.take(line)
-                if len(self.places) < MOST_PLACES and _PLACE.search(line[:PLACE_BYTES]):
-                    self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
+                if _PLACE.search(line[:PLACE_BYTES]):
+                    self._keep_place(line)
+        else:
+            for line in _OF_SRUN.findall(piece.data):
+                self._name(line)
+                self._keep_place(line)
         self.peers.compare(piece.data)
         self._read += len(piece.data)
         if self.last_step is None:
@@ -234,6 +239,10 @@ class Account:
         before = self._tail + data[max(0, found.start - NEAR_BYTES) : found.start]
         last_ms = self.advanced_ms or last_stamp(before, self._stamp) or self._now_ms
         return stamped - last_ms if last_ms else None
+
+    def _keep_place(self, line: bytes) -> None:
+        if len(self.places) < MOST_PLACES:
+            self.places.append(line[:PLACE_BYTES].decode("utf-8", "replace"))
 
     def _name(self, line: bytes) -> None:
         for node in named_nodes(line):

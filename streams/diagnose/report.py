@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
 from streams.decide.state import Line
 from streams.diagnose.formats import Detected
+from streams.diagnose.ranks import met_alike
 from streams.diagnose.verdict import Diagnosis, Steps
 from streams.watch.proposals import brought, in_comment, pack_lines
 
 SHOWN_LINES = 5
 SHOWN_STEPS = 5
+SHOWN_RANGES = 16
 WIDTH = 160
 
 _ACTIONS = {
@@ -40,7 +42,7 @@ def diagnosis_json(said: Diagnosis) -> dict[str, Any]:
         "scope": said.scope.value,
         "action": said.remedy.value,
         "nodes": list(said.nodes),
-        "ranks": list(ranks_of(said)),
+        "ranks": list(said.ranks),
         "root": None if said.root is None else _place(said.root),
         "secondary": [_place(line) for line in said.secondary],
         "evidence": [_place(line) | {"signature": line.signature} for line in lines],
@@ -63,27 +65,17 @@ def diagnosis_text(said: Diagnosis) -> Iterator[str]:
         yield f"What failed:     {said.fault_class.value.replace('_', ' ')}, {_SCOPES[said.scope]}"
         if said.nodes:
             yield f"Nodes:           {', '.join(said.nodes)}"
-        ranks = ranks_of(said)
-        if ranks:
-            yield f"Ranks:           {', '.join(map(str, ranks))}"
+        if said.ranks:
+            yield f"Ranks:           {_ranges(said.ranks)}"
     slow = said.fault_class is FaultClass.STRAGGLER and said.remedy is Remedy.WAIT
     action = _SLOW if slow else _ACTIONS[said.remedy]
     yield f"What to do:      {action} ({said.remedy.value}; confidence {said.confidence:.0%})"
     yield f"Progress:        {_progress(said.steps)}"
     if said.root is not None:
         yield f"Root line:       {_shown(said.root)}"
-    for number, line in enumerate(said.secondary[:SHOWN_LINES]):
-        yield f"{'Consequences:' if number == 0 else '':17}{_shown(line)}"
-    if len(said.secondary) > SHOWN_LINES:
-        yield f"{'':17}and {len(said.secondary) - SHOWN_LINES} more"
-
-
-def ranks_of(said: Diagnosis) -> tuple[int, ...]:
-    """The rank that printed the root line, or that it blames."""
-    if said.root is None:
-        return ()
-    rank = said.root.blamed_rank if said.root.blamed_rank is not None else said.root.evidence.rank
-    return () if rank is None else (rank,)
+    alike = dict.fromkeys(met_alike(said.root, said.secondary, said.ranks))
+    yield from _listed("Met alike:", list(alike))
+    yield from _listed("Consequences:", [line for line in said.secondary if line not in alike])
 
 
 def detected_json(said: Detected) -> dict[str, Any]:
@@ -151,6 +143,26 @@ def _at(path: str | None) -> str:
 
 def _place(line: Line) -> dict[str, Any]:
     return {"file": line.evidence.file, "line_no": line.evidence.line_no, "text": line.evidence.text}
+
+
+def _listed(heading: str, lines: Sequence[Line]) -> Iterator[str]:
+    for number, line in enumerate(lines[:SHOWN_LINES]):
+        yield f"{heading if number == 0 else '':17}{_shown(line)}"
+    if len(lines) > SHOWN_LINES:
+        yield f"{'':17}and {len(lines) - SHOWN_LINES} more"
+
+
+def _ranges(ranks: Sequence[int]) -> str:
+    """Ranks in their order, those in a row as one: `0-15, 24`."""
+    rows: list[tuple[int, int]] = []
+    for rank in ranks:
+        if rows and rank == rows[-1][1] + 1:
+            rows[-1] = (rows[-1][0], rank)
+        else:
+            rows.append((rank, rank))
+    more = f" and {len(rows) - SHOWN_RANGES} more" if len(rows) > SHOWN_RANGES else ""
+    shown = (f"{low}-{high}" if high > low else str(low) for low, high in rows[:SHOWN_RANGES])
+    return ", ".join(shown) + more
 
 
 def _shown(line: Line) -> str:

@@ -16,7 +16,8 @@ from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
 from streams.diagnose.peers import slowest
-from streams.diagnose.placing import placed, unnamed_peers
+from streams.diagnose.placing import broken_nodes, placed, unnamed_peers
+from streams.diagnose.ranks import launchers_word, met_alike, met_by, with_ranks_of_files
 from streams.diagnose.reading import Progress, Unreadable, none_of, pieces, written_ms
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.skipping import NONE_IN_STEPS
@@ -47,6 +48,7 @@ class Diagnosis:
     scope: Scope
     remedy: Remedy
     nodes: tuple[str, ...]
+    ranks: tuple[int, ...]
     root: Line | None
     secondary: tuple[Line, ...]
     explanation: str
@@ -94,7 +96,7 @@ def _account(name: str, matcher: Matcher, now_ms: int, told: Progress) -> Accoun
 
 def conclude(accounts: Sequence[Account]) -> Diagnosis:
     """Weigh what the files say together."""
-    files = Files(accounts)
+    files = Files(with_ranks_of_files(accounts))
     said = _concluded(files, sorted(files.standing, key=lambda one: moment(one.line)))
     text = said.explanation
     slowed = _slowed(files.moved_last) if said.root is not None and _by_limit(said.root) else None
@@ -134,7 +136,10 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     if cause.root.signature == NONE_IN_STEPS and any(account.numbers.never for account in accounts):
         text = f"{cause.explanation}, from the first step on: there is nothing to go back to"
         cause = replace(cause, remedy=Remedy.TERMINATE_NO_RETRY, explanation=text)
-    return _with_cause(cause, [one.line for one in sightings], steps, len(accounts), outlived)
+    lines = [one.line for one in sightings]
+    least = max(account.hosts.least for account in accounts)
+    cause = replace(cause, nodes=broken_nodes(cause, lines, scene, least))
+    return _with_cause(cause, lines, met_by(cause, lines, scene.silent_rank), files)
 
 
 def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
@@ -157,7 +162,7 @@ def _beside_the_run(sightings: Sequence[Sighting], steps: Steps, files: int, out
     text = f"The program said that it was done. Beside it, {line.detail or line.signature}{node} was reported"
     text += f" ({line.evidence.file}:{line.evidence.line_no}), which is no failure of this run; the node wants a look."
     said = (FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE)
-    return Diagnosis(*said, (), None, (), text, 0.8, steps, files, outlived)
+    return Diagnosis(*said, (), (), None, (), text, 0.8, steps, files, outlived)
 
 
 def _silence(ended: Sighting, accounts: Sequence[Account]) -> int | None:
@@ -172,26 +177,34 @@ def _by_limit(line: Line) -> bool:
     return line.fault_class is FaultClass.SCHEDULER_TIMEOUT
 
 
-def _with_cause(cause: Cause, lines: Sequence[Line], steps: Steps, files: int, outlived: int) -> Diagnosis:
+def _with_cause(cause: Cause, lines: Sequence[Line], ranks: tuple[int, ...], files: Files) -> Diagnosis:
     others = tuple(line for line in lines if line is not cause.root)
     explanation = cause.explanation
-    if others and cause.remedy is not Remedy.IGNORE:
+    alike = met_alike(cause.root, others, ranks)
+    if alike:
+        explanation += f"; {len(ranks)} ranks met the same"
+    summary = launchers_word(cause, lines)
+    if summary is not None:
+        explanation += f"; {summary.detail}"
+    weaker = len(others) - len(alike)
+    if weaker and cause.remedy is not Remedy.IGNORE:
         lines_are = (
-            "line is a consequence or a weaker sign" if len(others) == 1 else "lines are consequences or weaker signs"
+            "line is a consequence or a weaker sign" if weaker == 1 else "lines are consequences or weaker signs"
         )
-        explanation += f"; {len(others)} other matching {lines_are}"
+        explanation += f"; {weaker} other matching {lines_are}"
     return Diagnosis(
         cause.fault_class,
         cause.scope,
         cause.remedy,
         cause.nodes,
+        ranks,
         cause.root,
         others,
         explanation[:1].upper() + explanation[1:] + ".",
         cause.confidence,
-        steps,
-        files,
-        outlived,
+        _steps(files),
+        len(files.accounts),
+        files.outlived,
     )
 
 
@@ -222,7 +235,7 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
         text = "The program said that it was done." if finished else "No line says that anything failed."
     if outlived:
         text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
-    return Diagnosis(*said, (), root, (), text, confidence, steps, len(accounts), outlived)
+    return Diagnosis(*said, (), (), root, (), text, confidence, steps, len(accounts), outlived)
 
 
 def _idle_ms(account: Account) -> int:

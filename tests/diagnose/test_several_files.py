@@ -11,7 +11,7 @@ import pytest
 from schemas.vocabulary import FaultClass, Remedy
 from streams.diagnose.hosts import Hosts, is_elsewhere, is_of_node
 from streams.diagnose.matching import general_matcher
-from streams.diagnose.report import diagnosis_json
+from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import Diagnosis, diagnose
 from streams.watch.origin import named_by_place, named_in_front
 
@@ -19,6 +19,10 @@ NOW_MS = 1_785_578_400_000
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.20 GiB."
 XID = "Aug  1 10:00:05 {} kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
 DONE = "Training completed."
+LATE = (
+    "[rank{0}]:[E801 10:15:00.114 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective operation timeout:"
+    " WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds."
+)
 
 
 @cache
@@ -228,16 +232,30 @@ def test_that_a_run_was_slow_before_its_time_limit_is_mentioned(tmp_path: Path) 
 def test_the_only_rank_without_a_word_is_told_where_each_has_its_own_file(tmp_path: Path) -> None:
     def rank(number: int, *, late: bool) -> list[str]:
         printed = [f"[rank{number}]: {step(minute, f'10:0{minute}:00')}" for minute in range(1, 6)]
-        told = (
-            f"[rank{number}]:[E801 10:15:00.114 ProcessGroupNCCL.cpp:607] [Rank {number}] Watchdog caught collective"
-            " operation timeout: WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds."
-        )
-        return [*printed, told] if late else printed
+        return [*printed, LATE.format(number)] if late else printed
 
     found = said(tmp_path, **{f"rank{number}": rank(number, late=number != 2) for number in range(4)})
     assert "rank 2 stopped printing before the others" in found.explanation
+    assert found.ranks == (2,)
     unsure = said(tmp_path, **{f"rank{number}": rank(number, late=number > 1) for number in range(4)})
     assert "stopped printing" not in unsure.explanation
+
+
+@pytest.mark.parametrize("name", ["rank{}.log", "rank_{}.out", "logs-worker{}", "job-rank-{}.txt"])
+def test_a_file_s_name_tells_the_rank_that_its_lines_do_not(name: str, tmp_path: Path) -> None:
+    printed = [step(minute, f"10:0{minute}:00") for minute in range(1, 6)]
+    files = {name.format(one): printed if one == 2 else [*printed, LATE.format(one)] for one in range(4)}
+    assert said(tmp_path, **files).ranks == (2,)
+    assert said(tmp_path, **{name.format(one): [*printed, OOM] for one in (0, 1, 3)}).ranks == (0, 1, 3)
+    assert said(tmp_path, **{name.format(1): [*printed, OOM]}).ranks == (), "one file alone may be called anything"
+
+
+def test_a_file_s_name_is_no_rank_where_lines_tell_others_or_two_files_have_the_same(tmp_path: Path) -> None:
+    told = said(tmp_path, **{"worker0": [step(9)], "worker1": [step(9), f"[rank13]: {OOM}"]})
+    assert told.ranks == (13,)
+    local = said(tmp_path, **{"n1-rank0": [OOM], "n1-rank1": [step(9)], "n2-rank0": [OOM], "n2-rank1": [step(9)]})
+    assert local.ranks == ()
+    assert said(tmp_path, **{"local_rank0": [OOM], "local_rank1": [step(9)]}).ranks == ()
 
 
 def test_what_stands_before_lines_is_a_node_where_another_file_names_it(tmp_path: Path) -> None:
@@ -295,3 +313,93 @@ def test_a_worker_of_ray_is_on_the_node_whose_address_it_is_printed_with(tmp_pat
     steps = [worker.format(100 + node, node, f"step {number} loss 2.3") for number in range(9) for node in (1, 2, 3)]
     ecc = worker.format(103, 3, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
     assert said(tmp_path, job=[*steps, ecc]).nodes == ("10.0.0.3",)
+
+
+def test_all_ranks_that_met_the_same_at_first_hand_are_named_and_none_of_them_is_a_consequence(tmp_path: Path) -> None:
+    missing = "ModuleNotFoundError: No module named 'flash_attn'"
+    ended = "srun: error: n01: tasks 0-15,24: Exited with exit code 1"
+    found = said(tmp_path, job=[*(f"{rank}: {missing}" for rank in (*range(16), 24)), ended])
+    assert found.ranks == (*range(16), 24)
+    assert "17 ranks met the same; 1 other matching line is a consequence" in found.explanation
+    text = "\n".join(diagnosis_text(found))
+    assert "Ranks:           0-15, 24\n" in text
+    assert f"Met alike:       {tmp_path}/job:2: 1: {missing}" in text
+    assert f"Consequences:    {tmp_path}/job:18: srun" in text
+
+
+def test_ranks_that_wait_for_another_are_not_told_as_failed(tmp_path: Path) -> None:
+    assert len(said(tmp_path, job=[LATE.format(rank) for rank in range(8)]).ranks) == 1
+
+
+SUMMARY = [
+    "Root Cause (first observed failure):",
+    "[0]:",
+    "  time      : 2026-08-01_10:05:33",
+    "  host      : gpu-17.cluster.local",
+    "  rank      : 11 (local_rank: 3)",
+    "  exitcode  : -9 (pid: 4233)",
+]
+
+
+def test_whom_the_launcher_saw_fail_first_is_shown_where_the_root_does_not_say_who_met_it(tmp_path: Path) -> None:
+    killed = "E torch/distributed/elastic/api.py:984] failed (exitcode: -9) local_rank: 3 (pid: 4233) of binary: x"
+    found = said(tmp_path, job=[step(80), killed, *SUMMARY])
+    assert (found.fault_class, found.ranks, found.nodes) == (FaultClass.HOST_OOM, (11,), ())
+    assert "saw rank 11 on gpu-17.cluster.local fail first" in found.explanation
+    assert said(tmp_path, job=[step(80), f"[rank3]: {OOM}", *SUMMARY]).ranks == (3,)
+
+
+@pytest.mark.parametrize(
+    ("output", "nodes"),
+    [
+        (
+            [
+                "slurmstepd: error: prolog: GPU health check failed: GPU 3: XID 79 detected",
+                "slurmd: error: Prolog failed on node gpu12",
+                "srun: error: Node failure on gpu12",
+            ],
+            ("gpu12",),
+        ),
+        (
+            ["RuntimeError: CUDA error: uncorrectable ECC error", "srun: error: n7: task 2: Exited with exit code 1"],
+            ("n7",),
+        ),
+        (
+            [
+                nccl("n6"),
+                "RuntimeError: CUDA error: uncorrectable ECC error",
+                "srun: error: n7: task 2: Exited with exit code 1",
+            ],
+            (),  # it may as well have been the other
+        ),
+        ([nccl("n6"), "RuntimeError: CUDA error: uncorrectable ECC error"], ()),
+        (["[rank9]: RuntimeError: CUDA error: uncorrectable ECC error", "srun: error: n7: task 2: Aborted"], ()),
+        (
+            ["The node with node id: ab and address: 10.0.0.2 and node name: 10.0.0.2 has been marked dead."],
+            ("10.0.0.2",),
+        ),
+    ],
+)
+def test_a_node_is_told_where_lines_name_only_one_and_say_that_it_failed(
+    output: list[str], nodes: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert said(tmp_path, job=[step(80), *output]).nodes == nodes
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("first", "ecc", "nodes"),
+    [
+        ("starting", "[rank2]: RuntimeError: CUDA error: uncorrectable ECC error", ("n7",)),
+        ("starting", "RuntimeError: CUDA error: uncorrectable ECC error", ()),  # n6 takes part, too
+        ("world_size: 32", "RuntimeError: CUDA error: uncorrectable ECC error", ()),
+    ],
+)
+def test_srun_names_nodes_at_the_end_of_a_long_log(
+    first: str, ecc: str, nodes: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.diagnose.account.NODES_BYTES", 1)
+    ends = ["srun: error: n7: task 2: Exited with exit code 1"]
+    ends += ["srun: error: n6: tasks 0-1: Terminated"] if first == "starting" else []
+    found = said(tmp_path, job=[first, *(step(number) for number in range(400)), ecc, *ends])
+    assert found.nodes == nodes
