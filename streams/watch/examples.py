@@ -31,11 +31,11 @@ def _signature_problems(signature: Signature, matcher: Matcher) -> Iterator[str]
     for example in signature.examples:
         before, line = split_example(example)
         if matched(signature, line, Surroundings(b"", before + line, len(before), line)) is None:
-            yield f"{signature.place}: the example {example!r} does not match its own pattern"
+            yield f"{_place(signature, example)}: the example {example!r} does not match its own pattern"
     for counter_example in signature.counter_examples:
         found = _only(matcher, counter_example)
         if found is not None and found.fault is not None and found.fault.signature.id == signature.id:
-            yield f"{signature.place}: the counter-example {counter_example!r} matches"
+            yield f"{_place(signature, counter_example)}: the counter-example {counter_example!r} matches"
 
 
 def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
@@ -43,23 +43,28 @@ def _format_problems(known: Format, matcher: Matcher) -> Iterator[str]:
     for name, part in parts.items():
         for line in part.examples if part is not None else ():
             if part is not None and part.pattern.search(line.encode()) is None:
-                yield f"{known.place}: the {name} example {line!r} does not match its own pattern"
+                yield f"{_place(known, line)}: the {name} example {line!r} does not match its own pattern"
     for line in known.counter_examples:
         found = _only(matcher, line)
         for said in (found.progress, found.saved, found.loaded) if found is not None else ():
             if said is not None and said.framework == known.framework:
-                yield f"{known.place}: the counter-example {line!r} matches"
+                yield f"{_place(known, line)}: the counter-example {line!r} matches"
 
 
 def _phase_problems(sign: PhaseSign, matcher: Matcher) -> Iterator[str]:
     for line in sign.examples:
         found = _only(matcher, line)
         if found is None or found.phase is not sign.phase:
-            yield f"{sign.place}: the example {line!r} is not read as {sign.phase.value}"
+            yield f"{_place(sign, line)}: the example {line!r} is not read as {sign.phase.value}"
     for line in sign.counter_examples:
         found = _only(matcher, line)
         if found is not None and found.phase is sign.phase:
-            yield f"{sign.place}: the counter-example {line!r} matches"
+            yield f"{_place(sign, line)}: the counter-example {line!r} matches"
+
+
+def _place(entry: Signature | Format | PhaseSign, line: str) -> str:
+    """Where the example stands, or at least its entry."""
+    return entry.places.get(line, entry.place)
 
 
 def split_example(example: str) -> tuple[bytes, bytes]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from string import Formatter
 from typing import Any, TypeVar
 
 from schemas.patterns import BadPattern
@@ -41,7 +43,7 @@ class PackEntry:
 
     def bad(self, reason: str, key: str = "") -> BadPack:
         """The refusal, with the line of the key if it stands there."""
-        found = re.search(rf"(?m)^[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*=", self.text_of_it) if key else None
+        found = self._found(key) if key else None
         below = 0 if found is None else self.text_of_it.count("\n", 0, found.start())
         return BadPack(f"{self._place(self.line + below)}: {reason}")
 
@@ -107,12 +109,35 @@ class PackEntry:
         """A template over the groups of these patterns."""
         template = self.text("detail")
         names = [name for pattern in patterns if pattern is not None for name in pattern.groups]
+        groups = f"the pattern's groups are: {', '.join(names) or 'none'}"
         try:
-            template.format_map(dict.fromkeys(names, ""))
-        except (KeyError, ValueError, IndexError) as error:
-            groups = ", ".join(names) or "none"
-            raise self.bad(f"detail names {error}; the pattern's groups are: {groups}", "detail") from error
+            fields = [field for field in Formatter().parse(template) if field[1] is not None]
+        except ValueError as error:
+            raise self.bad(
+                f"detail can't be read ({error}); a brace by itself is written twice; {groups}", "detail"
+            ) from error
+        for _text, name, form, conversion in fields:
+            if form or conversion or not str(name).isidentifier():
+                raise self.bad(f"detail may have nothing but the name of a group in braces; {groups}", "detail")
+            if name not in names:
+                raise self.bad(f"detail names {name!r}; {groups}", "detail")
         return template
+
+    def places(self, *keys: str) -> dict[str, str]:
+        """Where each text of these lists stands: on its own line, where that is found."""
+        return {text: self._place_of(key, text) for key in keys for text in self.body.get(key, ())}
+
+    def _place_of(self, key: str, text: str) -> str:
+        header = self._found(key)
+        if header is None:
+            return self.place
+        forms = (f"'{text}'", json.dumps(text, ensure_ascii=False), text)
+        found = (at for form in forms if (at := self.text_of_it.find(form, header.end())) >= 0)
+        return self._place(self.line + self.text_of_it.count("\n", 0, next(found, header.start())))
+
+    def _found(self, key: str) -> re.Match[str] | None:
+        """Where a key stands."""
+        return re.search(rf"(?m)^[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*=", self.text_of_it)
 
     def _place(self, line: int) -> str:
         return f"{self.file}:{line}: {self.name}" if line else f"{self.file}: {self.name}"

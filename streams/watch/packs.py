@@ -7,8 +7,8 @@ not; they are tried when the pack is loaded, so that a pack which does not do wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -56,6 +56,8 @@ class Signature:
     """What must not stand in the lines just before, or just after, as far as they are known at the time."""
     loud: bool = False
     """It counts also in a line that a signature of class `benign_noise` would silence, save one of precedence 100."""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Where each example and counter-example stands."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class PhaseSign:
     source: str
     place: str
     """File, line and entry, for messages."""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Where each example and counter-example stands."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class Format:
     """Lines by which the framework is known although they carry no step."""
     first_epoch: int = 0
     """What the framework calls its first epoch."""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Where each example and counter-example stands."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,7 @@ def _signature(read: PackEntry) -> Signature:
         unless_context=read.optional("unless_context"),
         unless_after=read.optional("unless_after"),
         loud=read.flag("loud"),
+        places=read.places("examples", "counter_examples"),
     )
 
 
@@ -230,6 +237,7 @@ def _phase(read: PackEntry) -> PhaseSign:
         counter_examples=read.lines("counter_examples"),
         source=read.text("source"),
         place=read.place,
+        places=read.places("examples", "counter_examples"),
     )
 
 
@@ -256,4 +264,5 @@ def _format(read: PackEntry) -> Format:
         place=read.place,
         mark=part("mark"),
         first_epoch=read.number("first_epoch", 0, most=1),
+        places=read.places(*(f"{part}_examples" for part in ("step", "saved", "loaded", "mark", "counter"))),
     )

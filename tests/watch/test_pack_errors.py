@@ -59,6 +59,13 @@ PUMP = FAN.replace("site-fan", "site-pump")
         ('source = "our site"\n', "", ":15: signature site-pump: source is missing"),
         ("scope", "skope", ":19: signature site-pump: there is no key 'skope'; allowed: at_start, class"),
         ("{fan}", "{fun}", ":22: signature site-pump: detail names 'fun'; the pattern's groups are: fan"),
+        ("{fan}", "{fan.x}", ":22: signature site-pump: detail may have nothing but the name of a group in braces; "),
+        ("{fan}", "{fan[x]}", ":22: signature site-pump: detail may have nothing but the name of a group in braces; "),
+        ("{fan}", "{fan:>999999999}", ":22: signature site-pump: detail may have nothing but the name of a group in"),
+        ("{fan}", "{fan!r}", ":22: signature site-pump: detail may have nothing but the name of a group in braces; "),
+        ("{fan}", "{}", ":22: signature site-pump: detail may have nothing but the name of a group in braces; "),
+        ("{fan}", "{fan", ":22: signature site-pump: detail can't be read (expected '}' before end of string); "),
+        ("{fan}", "fan}", ":22: signature site-pump: detail can't be read (Single '}' encountered in format string);"),
         ("(?P<fan>", "(?P<fan", ":17: signature site-pump: pattern is refused: RE2 can't read it"),
         ('[\n  "fan 3 failed",\n]', "[]", ":23: signature site-pump: examples is empty"),
         ("scope = ", "scope ", ":19: it can't be read as TOML"),
@@ -71,6 +78,26 @@ def test_the_refusal_tells_file_line_entry_and_reason_once(before: str, after: s
         read_pack("site.toml", FAN + PUMP.replace(before, after, 1))
     assert str(refusal.value).startswith(f"site.toml{said}")
     assert str(refusal.value).count("site.toml") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (
+            FAN.replace('"our site"', '"x"\ncounter_examples = [\n  "fans",\n  "fan 4 failed",\n]'),
+            16,
+            "counter-example",
+        ),
+        (FAN.replace('  "fan 3 failed",', '  "fan 3 failed",\n  "fan 30 faile\\td",'), 12, "does not match its own"),
+        (FORMAT.replace('["tick 3"]', '[\n  "tick 3",\n  "tock 3",\n]'), 7, "the step example 'tock 3'"),
+        (FAN.replace("fan 3 failed", "fan 3 failed\\nfan 3 is well"), 11, "does not match its own pattern"),
+    ],
+)
+def test_an_example_that_is_wrong_is_told_by_its_own_line(text: str, line: int, said: str) -> None:
+    with pytest.raises(BadPack) as refusal:
+        load_matcher(read_pack("site.toml", text))
+    assert str(refusal.value).startswith(f"site.toml:{line}: ")
+    assert said in str(refusal.value)
 
 
 @pytest.mark.parametrize(
