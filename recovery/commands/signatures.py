@@ -11,7 +11,7 @@ from recovery.commands.common import TOOLS, Sections, fail, settings_of
 
 if TYPE_CHECKING:
     from streams.watch.matcher import Found
-    from streams.watch.packs import Packs
+    from streams.watch.packs import Packs, Signature
 
 EXIT_BAD = 1
 WIDTH = 160
@@ -28,15 +28,29 @@ def register(app: typer.Typer) -> None:
 
 
 def list_all(ctx: typer.Context) -> None:
-    """List every signature: id, fault class, scope, what it advises, its weight, and what a site's own replaces."""
-    packs = _loaded(settings_of(ctx).watch.packs)
+    """List every signature: id, fault class, scope, what it advises, its weight, and what a site's own replaces.
+
+    Those by which only `recovery diagnose` judges are marked as such; those without a pattern stand last.
+    """
+    from streams.diagnose.matching import CONCLUDED, GENERAL
+
+    packs = _loaded((GENERAL, *settings_of(ctx).watch.packs))
     replaced = dict(packs.replaced)
     for one in sorted(packs.signatures, key=lambda signature: (signature.fault_class, -signature.precedence)):
         typer.echo(
             f"{one.id:30} {one.fault_class.value:18} {one.scope.value:8} {one.remedy.value:23}"
             f" {one.role.value:12} {one.precedence:>3}"
             + (f"  {one.place} replaces {replaced[one.place]}" if one.place in replaced else "")
+            + ("  of `recovery diagnose` alone" if _is_general(one) else "")
         )
+    for name, meaning in CONCLUDED.items():
+        typer.echo(f"{name:30} concluded from many lines: {meaning}")
+
+
+def _is_general(one: Signature) -> bool:
+    from streams.diagnose.matching import GENERAL
+
+    return one.place.startswith(f"{GENERAL}/")
 
 
 def _loaded(folders: tuple[Path, ...]) -> Packs:
@@ -148,7 +162,7 @@ def explain(
     typer.echo(f"{one.id}: {one.detail}")
     typer.echo(f"fault class {one.fault_class.value}, scope {one.scope.value}, advises {one.remedy.value}")
     typer.echo(f"as a {one.role.value} of weight {one.precedence}; from {one.source}")
-    if one.place.startswith(f"{GENERAL}/"):
+    if _is_general(one):
         typer.echo("only `recovery diagnose` judges by it: general words, where no pattern knows better")
     typer.echo(f"{one.place}\n\npattern      {one.pattern.text}")
     for name, pattern in (

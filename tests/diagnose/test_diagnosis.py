@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 from recovery.cli import app
 from schemas.vocabulary import FaultClass, Remedy
 from streams.diagnose.account import MOST_LINES, MOST_NODES, Account
-from streams.diagnose.matching import general_matcher
+from streams.diagnose.matching import CONCLUDED, GENERAL, general_matcher
 from streams.diagnose.reading import Piece, Unreadable, pieces
 from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import Diagnosis, conclude, diagnose
+from streams.watch.packs import load_packs
 
 NOW_MS = 1_785_578_400_000
 XID = "Aug  1 10:00:{second:02d} node2 kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
@@ -472,7 +473,11 @@ def test_no_secret_is_told(tmp_path: Path) -> None:
 
 def test_signatures_are_listed_explained_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "xid-off-the-bus" in CliRunner().invoke(app, ["signatures", "list"]).stdout
+    listed = {line.split()[0]: line for line in CliRunner().invoke(app, ["signatures", "list"]).stdout.splitlines()}
+    assert "diagnose" not in listed["xid-off-the-bus"]
+    assert "of `recovery diagnose` alone" in listed["nothing-lost"]
+    assert "concluded from many lines" in listed["slow-steps"]
+    assert listed.keys() >= {one.id for one in load_packs((GENERAL,)).signatures} | CONCLUDED.keys()
     explained = CliRunner().invoke(app, ["signatures", "explain", "xid-off-the-bus"]).stdout
     assert "gpu_hardware" in explained
     assert "restart_excluding_node" in explained
