@@ -90,6 +90,8 @@ class Account:
     near_ms: int
     faults: list[Sighting] = field(default_factory=list)
     earlier: list[Earlier] = field(default_factory=list)
+    failed_before: list[Line] = field(default_factory=list)
+    """Why the runs failed that are told before this one."""
     outlived: int = 0
     """Faults after which training went on."""
     nodes: dict[str, str] = field(default_factory=dict)
@@ -191,10 +193,15 @@ class Account:
         # If the run that started over says nothing, the failure before it is what happened.
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
-            self.earlier = self.earlier[:-1]
+            self.earlier, self.failed_before = self.earlier[:-1], self.failed_before[:-1]
         unfinished = self.saves.waited_for([one.line for one in self.faults])
         if unfinished is not None:
             self.faults.append(Sighting(unfinished, False, None, self.last_step))
+
+    @property
+    def cut(self) -> bool:
+        """Whether there were more lines of interest than are kept."""
+        return max(self._kept.values(), default=0) > MOST_OF_ORIGIN or self._kept.total() > MOST_LINES
 
     @property
     def now_ms(self) -> int:
@@ -328,6 +335,7 @@ class Account:
             return
         root = root_line([sighting.line for sighting in self.faults])
         self.earlier.append(Earlier(root.signature, self.last_step))
+        self.failed_before.append(root)
         self._before, self.faults, self.finished = self.faults, [], False
         self._kept.clear()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
-from streams.decide.roots import TIER, root_line
+from streams.decide.roots import TIER, moment, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
@@ -79,14 +79,15 @@ class Files:
     @cached_property
     def earlier(self) -> tuple[Earlier, ...]:
         """How earlier attempts failed: what a file tells before it starts over, and files that others outlived."""
-        ended = [
-            Earlier(root_line([one.line for one in account.faults]).signature, account.last_step)
-            for account in self.accounts
-            if account.faults
-            and account.last_step is not None
-            and all(self._is_outlived(one, account) for one in account.faults)
-        ]
+        ended = [Earlier(root.signature, account.last_step) for account, root in self._outlived_roots]
         return (*(one for account in self.accounts for one in account.earlier), *ended)
+
+    @cached_property
+    def failed_before(self) -> tuple[Line, ...]:
+        """Why earlier attempts failed, as far as files tell it."""
+        told = (one for account in self.accounts for one in account.failed_before)
+        roots = (*told, *(root for _account, root in self._outlived_roots))
+        return tuple(sorted(roots, key=moment))
 
     @cached_property
     def moved_last(self) -> list[Account]:
@@ -116,6 +117,17 @@ class Files:
             for account in self.accounts
             if account.name not in own
             for one in account.faults
+        ]
+
+    @cached_property
+    def _outlived_roots(self) -> list[tuple[Account, Line]]:
+        """Of each file that others outlived, why it failed."""
+        return [
+            (account, root_line([one.line for one in account.faults]))
+            for account in self.accounts
+            if account.faults
+            and account.last_step is not None
+            and all(self._is_outlived(one, account) for one in account.faults)
         ]
 
     @cached_property

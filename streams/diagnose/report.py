@@ -26,6 +26,10 @@ _ACTIONS = {
     Remedy.WAIT: "wait: somebody else already acts",
 }
 _SLOW = "let it run, and look at the clocks, links and storage of its nodes"
+_NODE_UNKNOWN = (
+    "No line names the node: `sacct -j JOB -o nodelist` tells the job's nodes, and their kernels' logs which of them",
+    "is broken. Give these logs, too; where the service runs, it knows the nodes from the scheduler.",
+)
 _SCOPES = {
     Scope.NODE: "in a node",
     Scope.JOB: "in the job itself",
@@ -70,6 +74,8 @@ def diagnosis_text(said: Diagnosis) -> Iterator[str]:
     slow = said.fault_class is FaultClass.STRAGGLER and said.remedy is Remedy.WAIT
     action = _SLOW if slow else _ACTIONS[said.remedy]
     yield f"What to do:      {action} ({said.remedy.value}; confidence {said.confidence:.0%})"
+    if said.remedy is Remedy.RESTART_EXCLUDING_NODE and not said.nodes:
+        yield from (f"{'':17}{line}" for line in _NODE_UNKNOWN)
     yield f"Progress:        {_progress(said.steps)}"
     if said.root is not None:
         yield f"Root line:       {_shown(said.root)}"

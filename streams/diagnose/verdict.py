@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
+from streams.decide.cause import what
 from streams.decide.roots import FORERUNNERS
 from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
@@ -102,11 +103,21 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
     slowed = _slowed(files.moved_last) if said.root is not None and _by_limit(said.root) else None
     if slowed is not None:
         text += f" Before, it had become slow: {slowed.detail} ({slowed.evidence.file}:{slowed.evidence.line_no})."
+    text += _told_before(files.failed_before)
     if files.elsewhere:
         text += f" Left aside, for no file of the job names this node: {_named(files.elsewhere)}."
     if files.late:
         text += f" Left aside, for it came long after the job's last line: {_named(files.late)}."
     return replace(said, explanation=text)
+
+
+def _told_before(failed: Sequence[Line]) -> str:
+    """That the run had failed before it started over, which may be what its people want to know."""
+    if not failed:
+        return ""
+    seen = failed[-1].evidence
+    often = "" if len(failed) == 1 else f", the last of {len(failed)} times"
+    return f" Before, the run had failed and started over{often}: {what(failed[-1])} ({seen.file}:{seen.line_no})."
 
 
 def _named(hosts: Mapping[str, str]) -> str:
@@ -132,7 +143,7 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
         places=places,
     )
     counting = [one.line for one in sightings if scene.finished or not one.finished]
-    cause = begun(weigh(counting, scene), counting)
+    cause = _after_the_end(begun(weigh(counting, scene), counting), scene)
     if cause.root.signature == NONE_IN_STEPS and any(account.numbers.never for account in accounts):
         text = f"{cause.explanation}, from the first step on: there is nothing to go back to"
         cause = replace(cause, remedy=Remedy.TERMINATE_NO_RETRY, explanation=text)
@@ -140,6 +151,14 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     least = max(account.hosts.least for account in accounts)
     cause = replace(cause, nodes=broken_nodes(cause, lines, scene, least))
     return _with_cause(cause, lines, met_by(cause, lines, scene.silent_rank), files)
+
+
+def _after_the_end(cause: Cause, scene: Scene) -> Cause:
+    """Of what is printed after a normal end it is told what it says, and that the run had ended well."""
+    if not scene.finished or cause.fault_class is not FaultClass.BENIGN_NOISE:
+        return cause
+    text = f"the run had ended well, and what was printed after that is no failure of it: {what(cause.root)}"
+    return replace(cause, explanation=text)
 
 
 def _silent_rank(accounts: Sequence[Account], sightings: Sequence[Sighting]) -> int | None:
@@ -191,7 +210,8 @@ def _with_cause(cause: Cause, lines: Sequence[Line], ranks: tuple[int, ...], fil
         lines_are = (
             "line is a consequence or a weaker sign" if weaker == 1 else "lines are consequences or weaker signs"
         )
-        explanation += f"; {weaker} other matching {lines_are}"
+        least = "at least " if any(account.cut for account in files.accounts) else ""
+        explanation += f"; {least}{weaker} other matching {lines_are}"
     return Diagnosis(
         cause.fault_class,
         cause.scope,

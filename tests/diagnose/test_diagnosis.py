@@ -531,3 +531,50 @@ def test_how_far_reading_came_is_shown_on_a_terminal_only(monkeypatch: pytest.Mo
         shown.clear()
     assert "reading a.log: 5 MB of 9" in terminal.getvalue()
     assert pipe.getvalue() == ""
+
+
+def test_what_is_printed_after_a_normal_end_is_told_with_the_end(tmp_path: Path) -> None:
+    exited = "srun: error: node4: task 3: Exited with exit code 1"
+    found = said(tmp_path, job=lines(step(80), "Training completed.", exited))
+    assert found.explanation.startswith("The run had ended well, and what was printed after that is no failure of it: ")
+    assert "task 3 on node4: Exited with exit code 1" in found.explanation
+
+
+def test_a_failure_before_the_run_started_over_is_mentioned(tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(step(80), OOM, step(70), step(99), "OSError: [Errno 28] No space left on device"))
+    assert found.fault_class is FaultClass.STORAGE_IO
+    assert "Before, the run had failed and started over: the GPU's memory is exhausted (" in found.explanation
+    assert "job.log:2)" in found.explanation
+    twice = said(tmp_path, job=lines(step(80), OOM, step(70), OOM, step(60), step(99), "Training completed."))
+    assert "started over, the last of 2 times: the GPU's memory is exhausted" in twice.explanation
+
+
+def test_more_lines_than_are_kept_are_told_as_the_least_that_there_are(tmp_path: Path) -> None:
+    nan = [step(number).replace("2.4", "nan") for number in range(20)]
+    assert "; at least 7 other matching lines" in said(tmp_path, job=lines(step(80), *nan)).explanation
+    assert "; 7 other matching lines" in said(tmp_path, job=lines(step(80), *nan[:8])).explanation
+
+
+def test_where_no_line_names_the_broken_node_it_is_told_how_to_find_it(tmp_path: Path) -> None:
+    ecc = "[rank2]: RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    found = said(tmp_path, job=lines(step(80), ecc))
+    assert (found.remedy, found.nodes) == (Remedy.RESTART_EXCLUDING_NODE, ())
+    assert "sacct -j JOB -o nodelist" in "\n".join(diagnosis_text(found))
+    assert "sacct" not in "\n".join(diagnosis_text(said(tmp_path, job=lines(step(80), f"node7: {ecc}"))))
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "slurmstepd: error: *** JOB 99 ON n01 CANCELLED AT 2026-08-01T10:05:00 DUE TO PREEMPTION ***",
+            "Slurm gave the nodes to another job and requeues this one by itself, as it says on n01",
+        ),
+        (
+            "The node with node id: ab and address: 10.0.0.2 and node name: 10.0.0.2 has been marked dead because",
+            "A node that tasks ran on died: 10.0.0.2 (",
+        ),
+    ],
+)
+def test_an_explanation_reads_as_a_sentence_with_the_node_that_it_names(line: str, text: str, tmp_path: Path) -> None:
+    assert said(tmp_path, job=lines(line)).explanation.startswith(text)
