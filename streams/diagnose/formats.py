@@ -13,7 +13,7 @@ from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.unknown_saves import saved_step
 from streams.watch.examples import load_matcher
 from streams.watch.masking import kept_text
-from streams.watch.matcher import Found, Matcher
+from streams.watch.matcher import ANSI, Found, Matcher
 from streams.watch.packs import Packs, read_pack
 from streams.watch.progress import Step
 from streams.watch.proposals import Proposal, loaded
@@ -208,4 +208,4 @@ def _saved(taken: list[Piece]) -> tuple[ReadCheckpoint, ...]:
 
 
 def _lines(data: bytes) -> Iterable[bytes]:
-    return data.replace(b"\r", b"\n").split(b"\n")
+    return (ANSI.sub(b"", data) if b"\x1b" in data else data).replace(b"\r", b"\n").split(b"\n")

@@ -93,9 +93,9 @@ class PackEntry:
             raise self.bad(f"{key} is empty: give a line that the pattern finds", key)
         return tuple(value)
 
-    def pattern(self, key: str, *, at_start: bool = False, group: str = "") -> Pattern:
+    def pattern(self, key: str, *, at_start: bool = False, behind_launchers: bool = False, group: str = "") -> Pattern:
         try:
-            pattern = compile_pattern(self.text(key), at_start=at_start)
+            pattern = compile_pattern(self.text(key), at_start=at_start, behind_launchers=behind_launchers)
         except BadPattern as error:
             raise self.bad(f"{key} is refused: {error}", key) from error
         if group and group not in pattern.groups:

@@ -247,9 +247,9 @@ def _format(read: PackEntry) -> Format:
     def part(name: str) -> FormatPart | None:
         if name not in read.body:
             return None
-        return FormatPart(read.pattern(name), read.lines(f"{name}_examples", least=1))
+        return FormatPart(read.pattern(name, behind_launchers=True), read.lines(f"{name}_examples", least=1))
 
-    step = FormatPart(read.pattern("step", group="step"), read.lines("step_examples", least=1))
+    step = FormatPart(read.pattern("step", behind_launchers=True, group="step"), read.lines("step_examples", least=1))
     return Format(
         framework=read.text("framework"),
         step=step,

@@ -6,6 +6,7 @@ bytes, and is refused if either engine can't take it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,15 +24,23 @@ from streams.watch.widened import widened
 # (`[Rank 3] `, `rank 3: `).
 _LEVEL = "(?:ERROR|CRITICAL|FATAL)"
 # RE2 is linear whatever the bounds, and takes less memory without them.
-_PREFIXES = (
+_LAUNCHERS = (
     r"\[\d+,[\w,:-]+\]<std(?:out|err)>: ?",
-    r"\[[^\[\]]+\]:? ?",
-    r"\([A-Za-z_][^()]*\) ?",
     r"\d+ ?[:|>] ",
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]*(?:Z|[+-]\d\d:?\d\d)? ",
     r"\d\d:\d\d:\d\d(?:[.,]\d+)? ",
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ ",
     r"std(?:out|err) [FP] ",
+    r"(?i:rank|worker|task|node|process)[ -]\d+ ?[:|] ",
+    r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?: ",
+    r"[|>] ",
+    r"\[\d{1,3}(?:;\d+)*m ?",
+    r"\{[^{}]*\"(?:msg|message|log|event|error|exception)\": ?\"",
+)
+_PREFIXES = (
+    *_LAUNCHERS,
+    r"\[[^\[\]]+\]:? ?",
+    r"\([A-Za-z_][^()]*\) ?",
     rf"{_LEVEL}(?: \d\d-\d\d \d\d:\d\d:\d\d)? ",
     rf"{_LEVEL}:[\w.]*:? ?",
     rf"(?:- )?(?:[\w.]+ )?- {_LEVEL} - ",
@@ -39,14 +48,21 @@ _PREFIXES = (
     r"E +",
     r" what\(\): +",
     r"what\(\): +",
-    r"(?i:rank|worker|task|node|process)[ -]\d+ ?[:|] ",
     r"[A-Za-z][\w./-]*(?:\[\d+\])?(?: rank \d+)?(?:: | +\| ?|> )",
-    r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?: ",
-    r"[|>] ",
-    r"\[\d{1,3}(?:;\d+)*m ?",
-    r"\{[^{}]*\"(?:msg|message|log|event|error|exception)\": ?\"",
 )
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
+# Before a step no mere word, of which bars have many (`Map: 41%|`, `[eval] `): the name of a node or rank has a number.
+_BEFORE_STEPS = (
+    *_LAUNCHERS,
+    r"\[(?:[^\[\]]*\d[^\[\]]*|DEBUG|INFO|WARNING|ERROR)\]:? ?",
+    r"\([A-Za-z_][^()]*\d[^()]*\) ?",
+    r"[A-Za-z][\w./-]*(?:\d|\[\d+\])(?: rank \d+)?(?:: | +\| ?|> )",
+)
+# As little of them as can be: what looks like one may be the program's own (`[epoch=1]`).
+LINE_START = rf"^\s*(?:{'|'.join(_BEFORE_STEPS)})*?"
+_ANCHOR = re.compile(
+    r"(?P<other>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\^(?P<indent>(?:\\s|\[ \\t\]| )(?:\*|\{0?,\d*\}))?", re.DOTALL
+)
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE
@@ -67,11 +83,13 @@ class Pattern:
     text: str
     groups: tuple[str, ...]
     compiled: Any = field(repr=False, compare=False)
+    behind_launchers: bool = False
+    """Whether `^` is where the line begins behind what launchers put before it: for hyperscan that is anywhere."""
 
     @property
     def expression(self) -> bytes:
         """For hyperscan, which only finds candidates."""
-        return widened(self.text).encode()
+        return widened(_ANCHOR.sub(r"\g<other>", self.text) if self.behind_launchers else self.text).encode()
 
     def search(self, line: bytes) -> Captured | None:
         """Find it in one line; None where it does not match."""
@@ -86,14 +104,17 @@ class Pattern:
         return Captured(match.start(), groups)
 
 
-def compile_pattern(text: str, *, at_start: bool = False) -> Pattern:
+def compile_pattern(text: str, *, at_start: bool = False, behind_launchers: bool = False) -> Pattern:
     """Compile for RE2; `database` does so for hyperscan, all patterns at once. Raises BadPattern.
 
-    `at_start`: the match begins where the line does, after what launchers put before it. Only RE2 checks that.
+    `at_start`: the match begins where the line does, after what launchers put before it. `behind_launchers`: each `^`
+    means that place. Only RE2 checks either.
     """
     whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
+    if behind_launchers:
+        whole = _ANCHOR.sub(lambda found: found["other"] or LINE_START + (found["indent"] or ""), text)
     pattern = compiled(whole)
-    return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern)
+    return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern, behind_launchers)
 
 
 def together(patterns: Sequence[Pattern]) -> Callable[[bytes], Sequence[int]]:
