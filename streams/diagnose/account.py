@@ -30,6 +30,7 @@ from streams.diagnose.saves import Saves
 from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, skipped_for_ever
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
+from streams.watch.early import Written
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matcher import Fault, Found, Matcher
 from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
@@ -126,6 +127,7 @@ class Account:
     _tail: bytes = b""
     _read: int = 0
     _kept: Counter[tuple[str, str | None, int | None]] = field(default_factory=Counter)
+    _written: Written = field(default_factory=Written)
     _before: list[Sighting] = field(default_factory=list)
     """The failure of the run before the one that is told now."""
 
@@ -267,8 +269,8 @@ class Account:
             fresh = bar is not None and bar["fresh"] is not None and found.progress.step == 0
             closed = bar is not None and (not fresh or found.fault is not None)
             self._moved(found.progress, finite=finite, closed=closed)
-        if found.saved is not None:
-            step = self.last_step if found.saved.step is None else found.saved.step
+        for saved in self._written.saves(found):
+            step = self.last_step if saved.step is None else saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
         if found.loaded is not None:
             self._started_over()

@@ -22,7 +22,7 @@ class Saves:
 
     def take(self, found: Found, place: Callable[[], Evidence]) -> None:
         """A save begins, or what is told now comes after it."""
-        if found.phase is Phase.CHECKPOINT and found.saved is None:
+        if found.phase is Phase.CHECKPOINT and (found.saved is None or found.saved.early):
             self._begun = self._begun or place()
         elif found.progress is not None or found.saved is not None or found.phase is not None:
             self._begun = None

@@ -11,19 +11,23 @@ _SAVED = re.compile(
     rf"|\bsave (?:ckpt|checkpoint) (?:use|took)\b"
 )
 _NO_SAVE = re.compile(
-    r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|started|pending|previous"
+    r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|started|pending|in progress|previous"
     r"|config\w*|tokenizer|metadata|meta_\w+|vocab\w*|load\w*|restor\w*|resum\w*|summary|metrics|images?"
-    r"|best (?:metric|score) (?:so far|yet)|host memory|cpu buffer)\b|dataset|prediction"
+    r"|best (?:metric|score) (?:so far|yet)|host memory|cpu buffer|dry.run|(?:last|latest|newest) saved"
+    r"|deleted|removed|pruned|evicted|corrupt\w*|damaged|incomplete|partial\w*|truncated"
+    r"|(?:shard|part|chunk|rank)s?[ #_]{0,2}\d{1,6} ?(?:/|of) ?\d)\b|dataset|prediction"
+    r"|/dev/shm\b|\.(?:tmp|partial|incomplete)\b|\bsaved['\"]?\s{0,2}[:=]\s{0,2}(?:false|no|none)\b"
 )
-_STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#-]{0,3}(\d{1,12})\b")
+_STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#[-]{0,3}(\d{1,12})\b")
 _AT = re.compile(r"@ ?(\d{1,12})\b")
 _IN_NAME = re.compile(r"(?i)(?:check-?point|ckpt|model|weights|state)\w*[-_](\d{2,12})(?:\.\w{1,12})?[.,\"')]*(?:\s|$)")
+_WORDS = (b"sav", b"Sav", b"ritten", b"rote ", b"stored")
 MOST_CHARACTERS = 400
 
 
 def saved_step(line: bytes) -> tuple[bool, int | None]:
     """Whether a line says that a save is done, and the step that it names."""
-    if b"sav" not in line and b"Sav" not in line and b"writ" not in line and b"wrote" not in line:
+    if not any(word in line for word in _WORDS):
         return False, None
     text = line[:MOST_CHARACTERS].decode("utf-8", "replace")
     if _SAVED.search(text) is None or _NO_SAVE.search(text) is not None:

@@ -23,7 +23,7 @@ from streams.watch.candidates import OWN, Candidate, Hit, candidates, thinned, w
 from streams.watch.masking import masker
 from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
 from streams.watch.patterns import Captured, Pattern, database, together
-from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_step
+from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_saved, read_step
 from streams.watch.surroundings import Surroundings
 
 # RE2 is given at most this much of a line, around the first candidate.
@@ -187,7 +187,7 @@ class Matcher:
             if part is known.step:
                 progress = progress or read_step(known, line)
             elif part is known.saved:
-                saved = saved or read_checkpoint(known.framework, part, line)
+                saved = saved or read_saved(known, part, line)
             else:
                 loaded = loaded or read_checkpoint(known.framework, part, line)
         phase = self._phase(line, [self._phases[n] for n in numbers if n in self._phases])

@@ -24,7 +24,7 @@ SIGNATURE_KEYS = {
 }
 PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase", "examples"}
 FORMAT_KEYS = {
-    *("framework", "step", "first_epoch", "saved", "loaded", "mark", "loss"),
+    *("framework", "step", "first_epoch", "saved", "saved_early", "loaded", "mark", "loss"),
     *("step_examples", "saved_examples", "loaded_examples", "mark_examples"),
 }
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
@@ -105,6 +105,8 @@ class Format:
     """Lines by which the framework is known although they carry no step."""
     first_epoch: int = 0
     """What the framework calls its first epoch."""
+    saved_early: bool = False
+    """`saved` is printed before the save is written: that it was is known once training went on."""
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Where each example and counter-example stands."""
 
@@ -264,5 +266,6 @@ def _format(read: PackEntry) -> Format:
         place=read.place,
         mark=part("mark"),
         first_epoch=read.number("first_epoch", 0, most=1),
+        saved_early=read.flag("saved_early"),
         places=read.places(*(f"{part}_examples" for part in ("step", "saved", "loaded", "mark", "counter"))),
     )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from streams.watch.masking import masker
 from streams.watch.packs import Format, FormatPart
 from streams.watch.patterns import Pattern
 
+# What makes of a finished save one that there is not, in the same clause before it or anywhere behind it; and places
+# that no restart finds again.
+_DENIED = re.compile(rb"(?i)(?:n't|\b(?:not|cannot|could|would|should|will|fail(?:ed|s)?|unable|without))\b[^.;,]*\Z")
+_REHEARSED = re.compile(rb"(?i)\bdry[ _-]?run\b")
+_FLEETING = re.compile(r"/dev/shm/|.*\.(?:tmp|partial)\Z")
+CLAUSE_BYTES = 120
 # More digits are no step counter, and would not fit the event.
 MOST_DIGITS = 18
 
@@ -66,6 +73,8 @@ class Checkpoint:
     captured_path: str | None
     """As it stands in the line: there may be secrets in it."""
     at: int
+    early: bool = False
+    """The line is printed before the save is written: it is one once training went on."""
 
     @property
     def path(self) -> str | None:
@@ -90,6 +99,16 @@ def read_checkpoint(framework: str, part: FormatPart, line: bytes) -> Checkpoint
         return None
     step = _whole(_first(captured.groups, "step", "step2"))
     return Checkpoint(framework, step, line, captured.groups.get("path"), captured.start)
+
+
+def read_saved(known: Format, part: FormatPart, line: bytes) -> Checkpoint | None:
+    """Return the save that a line reports; None where it says that there is none, or none that a restart could use."""
+    saved = read_checkpoint(known.framework, part, line)
+    if saved is None or (saved.path is not None and _FLEETING.match(saved.path)):
+        return None
+    if _DENIED.search(line[max(0, saved.at - CLAUSE_BYTES) : saved.at]) or _REHEARSED.search(line):
+        return None
+    return replace(saved, early=known.saved_early)
 
 
 def _first(groups: dict[str, str], *names: str) -> str | None:

@@ -10,6 +10,7 @@ import structlog
 
 from schemas.identity import AttemptId
 from streams.watch.claims import Writer
+from streams.watch.early import Written
 from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
 from streams.watch.matcher import Found, Matcher
 from streams.watch.origin import Origin, names_of, origin_of
@@ -43,6 +44,7 @@ class Teller:
         self._own = reading.own
         self._steps: dict[AttemptId, int] = {}
         self._skips: dict[AttemptId, Skips[None]] = {}
+        self._written: dict[AttemptId, Written] = {}
 
     def facts(self, line: Line, writer: Writer, said: Origin = NOT_SAID) -> Iterator[LineFact]:
         """The facts of one line. `said`: who printed it by its labels, where the line itself does not say."""
@@ -59,8 +61,9 @@ class Teller:
                 yield fault_fact(line, attempt, fault_of(found.progress.at), _origin(line, writer, said))
             if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
                 yield progress_fact(line, attempt, found.progress)
-        if found.saved is not None and (step := self._step_of(found.saved, line, attempt)) is not None:
-            yield saved_fact(line, attempt, found.saved, step)
+        for saved in self._written.setdefault(attempt, Written()).saves(found):
+            if (step := self._step_of(saved, line, attempt)) is not None:
+                yield saved_fact(line, attempt, saved, step)
         if found.loaded is not None and (step := self._step_of(found.loaded, line, attempt)) is not None:
             yield loaded_fact(line, attempt, found.loaded, step)
         if found.phase is not None and self._throttle.keeps_phase(attempt, found.phase, at_ms):
@@ -70,6 +73,7 @@ class Teller:
         """Forget all attempts but these."""
         self._steps = {attempt: step for attempt, step in self._steps.items() if attempt in kept}
         self._skips = {attempt: skips for attempt, skips in self._skips.items() if attempt in kept}
+        self._written = {attempt: written for attempt, written in self._written.items() if attempt in kept}
 
     def _learns_no_more(self, line: Line, attempt: AttemptId, step: Step) -> bool:
         """Whether with this line it is to be told that every step is skipped; once for each row of such steps.

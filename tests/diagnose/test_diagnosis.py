@@ -377,6 +377,14 @@ def test_the_last_finished_checkpoint_is_told(tmp_path: Path) -> None:
     assert steps.framework == "Megatron-LM (current)"
 
 
+def test_a_save_that_was_announced_and_failed_is_no_checkpoint(tmp_path: Path) -> None:
+    announced = "Epoch {0}, global step {1}: 'loss' reached 1.0 (best 1.0), saving model to '/ckpt/{1}.ckpt' as top 1"
+    bar = "Epoch {0}:  99%|#########9| 99/100 [00:17<00:01,  4.47s/it, loss=1.0, v_num=3]"
+    epochs = [text for epoch in range(2) for text in (bar.format(epoch), announced.format(epoch, 100 * (epoch + 1)))]
+    found = said(tmp_path, job=lines(*epochs, "OSError: [Errno 28] No space left on device: '/ckpt/200.ckpt'"))
+    assert found.steps.last_checkpoint_step == 100
+
+
 def test_a_traceback_cut_by_the_end_of_a_block_keeps_its_frames(small_blocks: int, tmp_path: Path) -> None:
     frames = lines("Traceback (most recent call last):", '  File "/opt/multiprocessing/queues.py", line 245, in _feed')
     error = lines("BrokenPipeError: [Errno 32] Broken pipe")

@@ -52,6 +52,9 @@ def test_the_time_of_a_step_is_read_by_the_words_around_it(tmp_path: Path, line:
         ("Now best checkpoint is saved as best_mIoU_iter_16000.pth.", 16000),
         ("Saved first model at 37.10450 @ 4999 steps", 4999),
         ("State dict saved!", None),
+        ("Checkpoint saved: step=60 path=/ckpt/60", 60),
+        ("=> saved step[60] of the model to /ckpt/60.pt", 60),
+        ("Wrote checkpoint /ckpt/step_00060.pt (2.1 GB) in 12.3 s", 60),
         ("12:01:43 Training checkpoint saved in 4.31 seconds", None),
     ],
 )
@@ -74,6 +77,14 @@ def test_a_save_that_is_done_is_known_by_its_words(line: str, step: int | None) 
         "async save of checkpoint step 40 started; previous saved",
         "saved 3 images of the model at step 5",
         "step 12 loss 2.1",
+        "Saved checkpoint to /ckpt/step-500.tmp",
+        "Saved checkpoint to /dev/shm/ckpt/step-500",
+        "Saved checkpoint shard 1/8 for step 500",
+        "saved checkpoint step 500 to local nvme; upload to s3 in progress",
+        "checkpoint saved: False (step 500)",
+        "Deleted old saved checkpoint at step 300",
+        "Last saved checkpoint was step 400",
+        "Checkpoint saved at step 500 is corrupt",
     ],
 )
 def test_what_is_no_finished_save_is_none(line: str) -> None:

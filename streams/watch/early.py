@@ -1,0 +1,48 @@
+"""Which saves are complete: some programs tell one before they write it, and going on shows that they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from schemas.vocabulary import Phase
+from streams.watch.matcher import Found
+from streams.watch.progress import Checkpoint
+
+
+@dataclass
+class Written:
+    """Give it every line of a run that says something, in their order."""
+
+    _step: int | None = None
+    _early: Checkpoint | None = None
+    _since: int | None = None
+    """The last step when that save was told, or the first after it."""
+
+    def saves(self, found: Found) -> Iterator[Checkpoint]:
+        """The saves that are known with this line to be complete."""
+        if found.progress is not None:
+            yield from self._moved(found.progress.of_run)
+        if found.phase is Phase.FINISHING:
+            yield from self._went_on(True)
+        if found.saved is None:
+            return
+        if not found.saved.early:
+            yield found.saved
+            return
+        saved = found.saved if found.saved.step is not None else replace(found.saved, step=self._step)
+        yield from self._went_on(self._early is not None and (self._early.step or 0) < (saved.step or 0))
+        self._early, self._since = saved, self._step
+
+    def _moved(self, step: int) -> Iterator[Checkpoint]:
+        """Steps that go back are those of another run."""
+        self._step = step
+        if self._since is None:
+            self._since = step
+        elif step != self._since:
+            yield from self._went_on(step > self._since)
+
+    def _went_on(self, written: bool) -> Iterator[Checkpoint]:
+        if written and self._early is not None:
+            yield self._early
+        self._early = None

@@ -1,0 +1,81 @@
+"""A save that is told before it is written is one once the program went on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schemas.facts import CheckpointSaved
+from streams.watch.source import Source
+from tests.watch.parts import T0, everything, facts_of, matcher, reading, running
+
+BAR = "Epoch {epoch}:  22%|##2       | {step}/100 [00:17<01:02,  4.47s/it, loss=1.07, v_num=5]"
+SAVE = "Epoch {epoch}, global step {step}: 'loss' reached 0.9 (best 0.9), saving model to '/ckpt/{step}.ckpt' as top 1"
+FULL = "OSError: [Errno 28] No space left on device: '/ckpt/99.ckpt'"
+
+
+def bar(epoch: int, step: int) -> str:
+    return BAR.format(epoch=epoch, step=step)
+
+
+def save(epoch: int, step: int) -> str:
+    return SAVE.format(epoch=epoch, step=step)
+
+
+@pytest.mark.parametrize(
+    ("lines", "saved"),
+    [
+        ([bar(0, 99), save(0, 99)], []),
+        ([bar(0, 99), save(0, 99), FULL], []),
+        ([bar(0, 99), save(0, 99), bar(0, 99)], []),
+        ([bar(0, 99), save(0, 99), bar(1, 1)], [99]),
+        ([bar(0, 99), save(0, 99), bar(1, 1), bar(1, 2)], [99]),
+        ([bar(0, 99), save(0, 99), bar(0, 3), bar(1, 1)], []),
+        ([save(0, 99), bar(0, 99)], []),
+        ([save(0, 99), bar(0, 99), bar(1, 1)], [99]),
+        ([save(0, 99), save(1, 198)], [99]),
+        ([save(0, 99), save(0, 99)], []),
+        ([bar(0, 99), save(0, 99), "`Trainer.fit` stopped: `max_epochs=1` reached."], [99]),
+    ],
+)
+def test_it_counts_once_the_program_went_on(lines: list[str], saved: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    facts = facts_of(everything(Source(str(path), reading()), T0 + 600_000, running(path)))
+    assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == saved
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("[Torch] Checkpoint global_step500 is ready now!", 500),
+        ("[Torch] Checkpoint step_500-final is ready now!", 500),
+        ("[Torch] Checkpoint epoch2-v7_final is ready now!", None),
+        ("[Torch] Checkpoint 2026-08-01_10-10 is ready now!", None),
+    ],
+)
+def test_of_a_tag_only_a_step_is_read(line: str, step: int | None) -> None:
+    (found,) = matcher().scan(f"{line}\n".encode())
+    assert found.saved is not None
+    assert found.saved.step == step
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: could not have successfully saved checkpoint from iteration 2000 to /ckpt",
+        "the rank hasn't successfully saved checkpoint from iteration 2000 to /ckpt",
+        "would have saved checkpoint /ckpt/checkpoint2.pt (epoch 2 @ 695 updates, dry run)",
+        "saved checkpoint /ckpt/checkpoint2.pt (epoch 2 @ 695 updates, dry run)",
+        "successfully saved checkpoint from iteration 2000 to /dev/shm/ckpt",
+        "successfully saved checkpoint from iteration 2000 to /ckpt/2000.tmp",
+    ],
+)
+def test_what_is_denied_or_does_not_last_is_no_save(line: str) -> None:
+    assert [found.saved for found in matcher().scan(f"{line}\n".encode()) if found.saved] == []
+
+
+def test_what_another_clause_denies_is_a_save() -> None:
+    line = "the loss did not improve; saved checkpoint /ckpt/2.pt (epoch 2 @ 695 updates, score 9)"
+    assert [found.saved is not None for found in matcher().scan(f"{line}\n".encode())] == [True]
