@@ -25,9 +25,10 @@ from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.fronts import Fronts
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
-from streams.diagnose.reading import Ends, Piece
+from streams.diagnose.reading import END_BYTES, Ends, Piece
 from streams.diagnose.saves import Saves
 from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, skipped_for_ever
+from streams.diagnose.unknown_saves import last_save
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.early import Written
@@ -102,7 +103,13 @@ class Account:
     frameworks: Counter[str] = field(default_factory=Counter)
     first_step: int | None = None
     last_step: int | None = None
+    """Both counted over all epochs, where the lines say how many steps each has."""
+    last_epoch: int | None = None
     last_checkpoint: int | None = None
+    marked: str | None = None
+    """The framework, by lines without a step."""
+    saved_by_words: int | None = None
+    """The last save of a program that no format knows."""
     advanced_ms: int = 0
     """When training last moved on; 0 if no line says when."""
     peers: Peers = field(default_factory=Peers)
@@ -127,6 +134,8 @@ class Account:
     _tail: bytes = b""
     _read: int = 0
     _kept: Counter[tuple[str, str | None, int | None]] = field(default_factory=Counter)
+    _anew: bool = False
+    """Whether another run began in this file since the last step."""
     _written: Written = field(default_factory=Written)
     _before: list[Sighting] = field(default_factory=list)
     """The failure of the run before the one that is told now."""
@@ -178,6 +187,8 @@ class Account:
             after = piece.data[last_step.start : last_step.start + NEAR_BYTES]
             self._idle_since_ms = self._stamp(last_step.line) or first_stamp(after, self._stamp)
         self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
+        if not self.frameworks.keys() - {UNKNOWN}:
+            self._by_words(piece.data, matcher)
         self._tail = tail_of(piece.data)
         if self.last_step is not None and self._idle_since_ms is None:
             self._idle_since_ms = self._now_ms or None
@@ -232,6 +243,14 @@ class Account:
     def _has_not_begun(self) -> bool:
         """Whether no step, epoch or save was seen: who is done by then has prepared something."""
         return self.last_step is None and self.last_checkpoint is None and not self.epochs.begun
+
+    def _by_words(self, data: bytes, matcher: Matcher) -> None:
+        """What a program says of itself whose steps no format reads."""
+        if self.marked is None:
+            self.marked = matcher.marked(data[:END_BYTES])
+        saved = last_save(data)
+        if saved is not None:
+            self.saved_by_words = self.last_step if saved.step is None else saved.step
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)
@@ -297,11 +316,11 @@ class Account:
             self._before, self.finished = [], False
             self._kept.clear()
             if self.advanced_ms and self._now_ms and self.last_step is not None:
-                self._gaps_ms.append((self._now_ms - self.advanced_ms) // max(1, step.step - self.last_step))
+                self._gaps_ms.append((self._now_ms - self.advanced_ms) // max(1, step.of_run - self.last_step))
             self.advanced_ms = self._now_ms
-        if self.first_step is None:
-            self.first_step = step.step
-        self.last_step = step.step
+        if self.first_step is None or (self._anew and self.last_step is not None and step.of_run <= self.last_step):
+            self.first_step = step.of_run
+        self.last_step, self.last_epoch, self._anew = step.of_run, step.epoch, False
 
     def _reach(self, epochs: Sequence[Reached]) -> None:
         """If training went on, what was reported before did not end it, save what the program itself raised."""
@@ -333,6 +352,7 @@ class Account:
         self.faults = lasting
 
     def _started_over(self) -> None:
+        self._anew = True
         if not self.faults:
             return
         root = root_line([sighting.line for sighting in self.faults])

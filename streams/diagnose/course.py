@@ -31,16 +31,20 @@ MOST_RHYTHMS = 64
 _SPEAKER = re.compile(rb"\s*(?:\[(?:rank|default|task )?\d+\]|\d+: |\[\d+,\d+\]<std|\([^()\n]{0,60}pid=\d+)")
 
 Stamp = Callable[[bytes], int | None]
+_Counter = tuple[str, int | None]
+"""By what format something is counted, and up to which number."""
 _Key = tuple[str, int | None, bytes]
 
 
 @dataclass
 class Counted:
-    """What is counted up to one number."""
+    """What is counted up to one number, over all epochs."""
 
     first: int
     last: int = 0
     lines: int = 0
+    resumed: int = 0
+    """How often it went on from where it was after something else had been counted."""
 
 
 @dataclass
@@ -49,13 +53,15 @@ class Course:
 
     skips: Skips[Evidence] = field(default_factory=partial(Skips, sampled=True))
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
-    _counted: dict[tuple[str, int | None], Counted] = field(default_factory=dict)
+    _counted: dict[_Counter, Counted] = field(default_factory=dict)
+    _counting: Counted | None = None
 
     def take(self, piece: Piece, found: Sequence[Found], stamp: Stamp) -> None:
         """Read on."""
         text = piece.data.replace(b"\r", b"\n") if b"\r" in piece.data else piece.data
         overflows = overflows_in(text)
         low = 0
+        before: tuple[int, Step] | None = None
         for start, line, step, one in _with_those_between(text, found):
             place = partial(self._place, piece, start, line, stamp)
             high = bisect_left(overflows, start)
@@ -64,7 +70,10 @@ class Course:
             if one is not None:
                 self._paused(one)
             if step is not None:
+                if before is not None and _counter(before[1]) != _counter(step):
+                    self._ended(_last_like(before[1], text, before[0], start))
                 self._stepped(step, line, stamp, place)
+                before = start, step
         if low < len(overflows):
             first = _line_at(text, overflows[low])
             self.skips.overflowed(len(overflows) - low, partial(self._place, piece, *first, stamp))
@@ -73,11 +82,12 @@ class Course:
     def training(self) -> Counted | None:
         """The first and the last step of what counts most, where several things are counted up to different numbers.
 
-        Progress bars of an evaluation or of files that are loaded look like those of training.
+        Progress bars of an evaluation or of files that are loaded look like those of training. An evaluation may have
+        more lines, but it begins anew each time, and training goes on.
         """
         known = [counted for (framework, _total), counted in self._counted.items() if framework != UNKNOWN]
         every = list(self._counted.values())
-        return max(known or every, key=lambda counted: counted.lines) if len(every) > 1 else None
+        return max(known or every, key=lambda one: (one.resumed > 0, one.lines)) if len(every) > 1 else None
 
     @property
     def slow(self) -> Rhythm | None:
@@ -92,11 +102,19 @@ class Course:
             for rhythm in self._rhythms.values():
                 rhythm.pause()
 
+    def _ended(self, step: Step) -> None:
+        """Something else is counted next."""
+        if _counter(step) in self._counted:
+            self._counted[_counter(step)].last = step.of_run
+
     def _stepped(self, step: Step, line: bytes, stamp: Stamp, place: Callable[[], Evidence]) -> None:
-        self.skips.stepped(step.step, line, place)
+        self.skips.stepped(step.of_run, line, place)
         if len(self._counted) < MOST_RHYTHMS:
-            counted = self._counted.setdefault((step.framework, step.total_steps), Counted(step.step))
-            counted.lines, counted.last = counted.lines + 1, step.step
+            counted = self._counted.setdefault(_counter(step), Counted(step.of_run))
+            if self._counting not in (None, counted) and counted.lines and step.of_run > counted.last:
+                counted.resumed += 1
+            self._counting = counted
+            counted.lines, counted.last = counted.lines + 1, step.of_run
         speaker = _SPEAKER.match(line)
         key = (step.framework, step.total_steps, b"" if speaker is None else speaker[0])
         if key in self._rhythms or len(self._rhythms) < MOST_RHYTHMS:
@@ -141,6 +159,23 @@ def _between(
             step = next((step for form in forms if (step := read_step(form, line)) is not None), None)
             if step is not None:
                 yield start, line, step, None
+
+
+def _counter(step: Step) -> _Counter:
+    return step.framework, step.total_steps
+
+
+def _last_like(step: Step, text: bytes, low: int, high: int) -> Step:
+    """The last step that is counted like this one, which stands at `low`, before others that stand from `high` on."""
+    last = step
+    while low < high:
+        start, line = _line_at(text, (low + high) // 2)
+        other = read_step(step.form, line)
+        if other is not None and _counter(other) == _counter(step):
+            last, low = other, text.find(b"\n", (low + high) // 2) + 1 or high
+        else:
+            high = start
+    return last
 
 
 def _line_at(text: bytes, at: int) -> tuple[int, bytes]:

@@ -180,7 +180,9 @@ def _progress(steps: Steps) -> str:
         return "no step was read; `recovery formats detect` looks for an unknown program's"
     saved = steps.last_checkpoint_step
     durable = "no finished checkpoint was read" if saved is None else f"the last finished checkpoint is of step {saved}"
-    name = f" ({steps.framework})" if steps.framework is not None else ""
+    epoch = None if steps.last_epoch is None else f"epoch {steps.last_epoch}"
+    known = ", ".join(text for text in (steps.framework, epoch) if text is not None)
+    name = f" ({known})" if known else ""
     if steps.proposed:
         name = " (of no known format, by what the lines count up; `recovery formats detect` shows it)"
     return f"steps {steps.first_step} to {steps.last_step}{name}; {durable}"

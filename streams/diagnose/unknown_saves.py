@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import islice
+
+from streams.watch.matcher import ANSI
 
 _KEPT = r"(?:check-?points?|ckpts?|model|state(?:[ _]dict)?|snapshots?|weights|parameters|params|adapters?)"
 _SAVED = re.compile(
@@ -21,13 +25,34 @@ _NO_SAVE = re.compile(
 _STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#[-]{0,3}(\d{1,12})\b")
 _AT = re.compile(r"@ ?(\d{1,12})\b")
 _IN_NAME = re.compile(r"(?i)(?:check-?point|ckpt|model|weights|state)\w*[-_](\d{2,12})(?:\.\w{1,12})?[.,\"')]*(?:\s|$)")
-_WORDS = (b"sav", b"Sav", b"ritten", b"rote ", b"stored")
+_WORDS = re.compile(rb"[Ss]av|ritten|rote |stored")
 MOST_CHARACTERS = 400
+MOST_LINES = 256
+"""So many lines of a piece that may tell of a save are looked at, from the last one backwards."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """A save that is done, and the step that its line names."""
+
+    step: int | None
+
+
+def last_save(data: bytes) -> Save | None:
+    """The last save of which some lines tell."""
+    high = len(data)
+    for word in islice(reversed([match.start() for match in _WORDS.finditer(data)]), MOST_LINES):
+        if word < high:
+            high, end = data.rfind(b"\n", 0, word) + 1, data.find(b"\n", word)
+            done, step = saved_step(ANSI.sub(b"", data[high : end if end >= 0 else len(data)]))
+            if done:
+                return Save(step)
+    return None
 
 
 def saved_step(line: bytes) -> tuple[bool, int | None]:
     """Whether a line says that a save is done, and the step that it names."""
-    if not any(word in line for word in _WORDS):
+    if _WORDS.search(line) is None:
         return False, None
     text = line[:MOST_CHARACTERS].decode("utf-8", "replace")
     if _SAVED.search(text) is None or _NO_SAVE.search(text) is not None:

@@ -39,6 +39,7 @@ class Steps:
     last_checkpoint_step: int | None
     proposed: bool = False
     """Counted by the shape of an unknown program's lines: that it counts steps is likely, and no more."""
+    last_epoch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -273,25 +274,41 @@ def _slowed(accounts: Sequence[Account]) -> Line | None:
 
 
 def _steps(files: Files) -> Steps:
+    """Of several attempts those of the last one; only where it saved nothing, what others did."""
     accounts = files.accounts
-    frameworks = sum((account.frameworks for account in accounts), Counter[str]())
-    moving = [account for account in accounts if account.first_step is not None]
-    if not moving:
+    stepped = [account for account in accounts if account.first_step is not None]
+    if not stepped:
         return _proposed(files)
-    saved = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
+    moving = [account for account in files.moved_last if account.first_step is not None] or stepped
+    furthest = max(moving, key=lambda account: account.last_step or 0)
     return Steps(
-        framework=next((name for name, _count in frameworks.most_common() if name != UNKNOWN), None),
-        first_step=min((account.first_step or 0 for account in moving), default=None),
-        last_step=max((account.last_step or 0 for account in moving), default=None),
-        last_checkpoint_step=max(saved, default=None),
+        framework=_framework(accounts),
+        first_step=min(account.first_step or 0 for account in moving),
+        last_step=furthest.last_step,
+        last_checkpoint_step=_saved(moving) if _saved(moving) is not None else _saved(accounts),
+        last_epoch=furthest.last_epoch,
     )
+
+
+def _framework(accounts: Sequence[Account]) -> str | None:
+    """By most of the steps, or else by what its lines say beside them."""
+    frameworks = sum((account.frameworks for account in accounts), Counter[str]())
+    known = (name for name, _count in frameworks.most_common() if name != UNKNOWN)
+    return next(known, next((account.marked for account in accounts if account.marked is not None), None))
+
+
+def _saved(accounts: Sequence[Account]) -> int | None:
+    """The last save, by its words alone where no known framework told of one."""
+    known = [account.last_checkpoint for account in accounts if account.last_checkpoint is not None]
+    by_words = [account.saved_by_words for account in accounts if account.saved_by_words is not None]
+    return max(known or by_words, default=None)
 
 
 def _proposed(files: Files) -> Steps:
     """What an unknown program counts up, where one does."""
     found = (proposed_steps(account.ends.pieces) for account in files.of_job[:MOST_PROPOSED])
     counted = [steps for steps in found if steps is not None]
-    saved = max((one.last_checkpoint for one in files.accounts if one.last_checkpoint is not None), default=None)
+    framework, saved = _framework(files.accounts), _saved(files.accounts)
     if not counted:
-        return Steps(None, None, None, saved)
-    return Steps(None, min(first for first, _last in counted), max(last for _first, last in counted), saved, True)
+        return Steps(framework, None, None, saved)
+    return Steps(framework, min(first for first, _last in counted), max(last for _first, last in counted), saved, True)

@@ -94,6 +94,7 @@ class Matcher:
         self._silent = [one for one in by_weight if one.fault_class is FaultClass.BENIGN_NOISE]
         self._silent_patterns = together([one.pattern for one in self._silent])
         patterns = [(signature.pattern, signature.place) for signature in self._signatures]
+        self._marks = [(known.framework, known.mark.pattern) for known in packs.formats if known.mark is not None]
         self._parts: dict[int, tuple[Format, FormatPart]] = {}
         steps = set()
         for known in packs.formats:
@@ -136,6 +137,12 @@ class Matcher:
             if one is not None:
                 found.append(one)
         return found
+
+    def marked(self, block: bytes) -> str | None:
+        """The framework whose mark the first marked line of a block bears. Slow: each line is looked at."""
+        text, _removed = _without_colours(block.replace(b"\r", b"\n"))
+        named = (name for line in text.split(b"\n") for name, mark in self._marks if mark.search(line) is not None)
+        return next(named, None)
 
     def _candidates(
         self, text: bytes, step_interval_ms: int, step_stride: int, own: Sequence[Any]

@@ -377,6 +377,56 @@ def test_the_last_finished_checkpoint_is_told(tmp_path: Path) -> None:
     assert steps.framework == "Megatron-LM (current)"
 
 
+def test_bars_of_an_evaluation_are_no_steps_of_training(tmp_path: Path) -> None:
+    def bars(first: int, last: int, total: int) -> list[str]:
+        return [
+            f"{number / total:4.0%}|###       | {number}/{total} [00:17<01:02,  4.47s/it]"
+            for number in range(first, last)
+        ]
+
+    evaluation = bars(0, 626, 625)
+    found = said(tmp_path, job=lines(*bars(1, 101, 900), *evaluation, *bars(101, 201, 900), *evaluation, OOM))
+    assert (found.steps.first_step, found.steps.last_step) == (1, 200)
+
+
+def test_steps_of_an_epoch_are_told_as_steps_of_the_run(tmp_path: Path) -> None:
+    bar = "Epoch {0}:  99%|#########9| {1}/391 [00:17<00:01,  4.47s/it, loss=1.0, v_num=3]"
+    found = said(tmp_path, job=lines(bar.format(0, 1), bar.format(4, 391), bar.format(5, 1), OOM))
+    assert (found.steps.first_step, found.steps.last_step) == (1, 1956)
+    assert any("steps 1 to 1956 (PyTorch Lightning, epoch 5)" in text for text in diagnosis_text(found))
+
+
+def test_of_two_attempts_the_last_one_s_steps_are_told(tmp_path: Path) -> None:
+    saved = "  successfully saved checkpoint from iteration {0} to /ck [ t 1/8, p 1/4 ]"
+    loaded = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 500"
+    before = lines(*(step(number) for number in range(900, 1001)), saved.format(1000))
+    after = lines(loaded, *(step(number, "12:00:00") for number in range(501, 651)), saved.format(600), OOM)
+    for files in ({"a": before, "b": after}, {"a": after, "b": before}, {"a": before + after}):
+        steps = said(tmp_path, **files).steps
+        assert (steps.first_step, steps.last_step, steps.last_checkpoint_step) == (501, 650, 600)
+        for name in files:
+            (tmp_path / f"{name}.log").unlink()
+    steps = said(tmp_path, a=before, b=lines(loaded, step(501, "12:00:00"), OOM)).steps
+    assert (steps.first_step, steps.last_step, steps.last_checkpoint_step) == (501, 501, 1000)
+
+
+@pytest.mark.parametrize("prefix", ["", "3: ", "\x1b[32m"])
+def test_a_framework_is_known_by_lines_without_a_step(prefix: str, tmp_path: Path) -> None:
+    shown = "{{'loss': 0.4589, 'grad_norm': 1.04, 'learning_rate': 5.2e-06, 'epoch': 1.{0}}}"
+    found = said(tmp_path, job=lines(*(prefix + shown.format(number) for number in range(10, 40)), OOM))
+    assert found.steps.framework == "HF Trainer"
+
+
+@pytest.mark.parametrize("line", ["=> it {0} obj 0.1 loss 2.0{0}", "batch_done n={0} t=0.31"])
+def test_the_last_save_of_an_unknown_program_is_told(line: str, tmp_path: Path) -> None:
+    counted = [line.format(number) for number in range(1, 100)]
+    saves = ["Checkpoint saved: step=30 path=/ckpt/30", *counted[30:60], "Checkpoint saved: step=60 path=/ckpt/60"]
+    found = said(tmp_path, job=lines(*counted[:30], *saves, *counted[60:], "Saving checkpoint: step=90", OOM))
+    assert (found.steps.framework, found.steps.last_step, found.steps.last_checkpoint_step) == (None, 99, 60)
+    known = said(tmp_path, job=lines(step(80), "Checkpoint saved: step=60 path=/ckpt/60", OOM))
+    assert known.steps.last_checkpoint_step is None
+
+
 def test_a_save_that_was_announced_and_failed_is_no_checkpoint(tmp_path: Path) -> None:
     announced = "Epoch {0}, global step {1}: 'loss' reached 1.0 (best 1.0), saving model to '/ckpt/{1}.ckpt' as top 1"
     bar = "Epoch {0}:  99%|#########9| 99/100 [00:17<00:01,  4.47s/it, loss=1.0, v_num=3]"
