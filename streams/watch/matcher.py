@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hyperscan import ScanTerminated
@@ -192,7 +192,7 @@ class Matcher:
         numbers = sorted({number for one in patterns if one != OWN for number in self._meant[one]})
         for known, part in [self._parts[n] for n in numbers if n in self._parts]:
             if part is known.step:
-                progress = progress or read_step(known, line)
+                progress = progress or _step(known, line, around)
             elif part is known.saved:
                 saved = saved or read_saved(known, part, line)
             else:
@@ -237,6 +237,11 @@ def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured
         return captured
     frame = signature.context.search(around.before)
     return None if frame is None else Captured(captured.start, frame.groups | captured.groups)
+
+
+def _step(known: Format, line: bytes, around: Surroundings) -> Step | None:
+    step = read_step(known, line)
+    return replace(step, below=around.below) if step is not None and known.time_below else step
 
 
 def _fault_of(signature: Signature, captured: Captured, line: bytes) -> Fault:

@@ -24,7 +24,7 @@ SIGNATURE_KEYS = {
 }
 PHASE_KEYS = {"id", "pattern", "at_start", "unless", "phase", "examples"}
 FORMAT_KEYS = {
-    *("framework", "step", "first_epoch", "saved", "saved_early", "loaded", "mark", "loss"),
+    *("framework", "step", "first_epoch", "saved", "saved_early", "loaded", "time_below", "mark", "loss"),
     *("step_examples", "saved_examples", "loaded_examples", "mark_examples"),
 }
 VALUE_KEYS = {"seconds_per_step", "milliseconds_per_step", "steps_per_second"}
@@ -107,6 +107,8 @@ class Format:
     """What the framework calls its first epoch."""
     saved_early: bool = False
     """`saved` is printed before the save is written: that it was is known once training went on."""
+    time_below: bool = False
+    """The time of a step may stand in one of the lines below it, before the next step."""
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Where each example and counter-example stands."""
 
@@ -267,5 +269,6 @@ def _format(read: PackEntry) -> Format:
         mark=part("mark"),
         first_epoch=read.number("first_epoch", 0, most=1),
         saved_early=read.flag("saved_early"),
+        time_below=read.flag("time_below"),
         places=read.places(*(f"{part}_examples" for part in ("step", "saved", "loaded", "mark", "counter"))),
     )

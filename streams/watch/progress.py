@@ -30,6 +30,8 @@ class Step:
     epoch: int | None
     """Of frameworks whose step counter starts anew in each."""
     at: int
+    below: bytes = b""
+    """The lines after it, as far as they are known, of formats that tell a step's time there."""
 
     @property
     def framework(self) -> str:
@@ -49,7 +51,14 @@ class Step:
         return self.total_steps if self.epoch is None else None
 
     def seconds_per_step(self, line: bytes) -> float | None:
-        """Read from the step's line only when wanted: most steps are not kept."""
+        """Read only when wanted, for most steps are not kept: from the step's line, or from those below it."""
+        seconds = self._seconds(line)
+        below = iter(self.below.split(b"\n"))
+        while seconds is None and (after := next(below, None)) is not None and read_step(self.form, after) is None:
+            seconds = self._seconds(after)
+        return seconds
+
+    def _seconds(self, line: bytes) -> float | None:
         seconds = _value(self.form.seconds_per_step, line)
         if seconds is not None:
             return seconds

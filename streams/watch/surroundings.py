@@ -11,6 +11,8 @@ from functools import cached_property
 
 # How far to look: a deep traceback before, the next few lines after.
 BEFORE_BYTES, AFTER_BYTES = 8192, 1024
+# And how far what belongs to a step may stand below it.
+STEP_BYTES = 4096
 # What a launcher puts before every line of one rank or node.
 _MARK = re.compile(
     rb"\s*(\[(?:rank|default|task )?\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:|\d+: |\([^()\n]{0,60}pid=\d+[^()\n]{0,60}\))"
@@ -38,8 +40,16 @@ class Surroundings:
     @cached_property
     def after(self) -> bytes:
         """The lines after it, as far as the block goes."""
+        return self._after(AFTER_BYTES)
+
+    @cached_property
+    def below(self) -> bytes:
+        """More of them."""
+        return self._after(STEP_BYTES)
+
+    def _after(self, size: int) -> bytes:
         end = self.text.find(b"\n", self.start)
-        return b"" if end < 0 else self._own(self.text[end + 1 : end + 1 + AFTER_BYTES])
+        return b"" if end < 0 else self._own(self.text[end + 1 : end + 1 + size])
 
     def _own(self, lines: bytes) -> bytes:
         mark = _MARK.match(self.line)

@@ -37,7 +37,7 @@ READ: dict[str, list[tuple[int, float | None]]] = {
     "PyTorch Lightning": [(4, 4.47), (391, 1 / 3.38)],
     "HF Trainer": [],
     "torchtitan": [(1, None), (22, None)],
-    "MosaicML Composer / llm-foundry": [(1, None)],
+    "MosaicML Composer / llm-foundry": [(1, 1 / 0.0503)],
     "OLMo": [(100, None), (110, None)],
     "nanoGPT": [(0, 41.23512), (100, 0.25143)],
     "fairseq / metaseq": [(2800, 25.0), (700, 1 / 0.07)],
@@ -170,6 +170,25 @@ def test_only_a_line_of_a_step_is_one(known: dict[str, Any]) -> None:
     for kind, lines in known["examples"].items():
         found = known_formats()[1].scan("".join(f"{line}\n" for line in lines).encode())
         assert {one.progress is not None for one in found} <= {kind == "step"}, kind
+
+
+def test_the_time_of_a_step_is_read_from_the_lines_below_it(tmp_path: Path) -> None:
+    lines = [
+        text
+        for batch in range(1, 4)
+        for text in (f"[batch={batch}/30]:", "\t Train loss: 12.0", f"\t Train throughput/batches_per_sec: 0.{batch}")
+    ]
+    found = read(tmp_path, *lines, "[batch=4/30]:", "[batch=5/30]:", "\t Train throughput/batches_per_sec: 0.5")
+    seconds = [step.seconds_per_step for step in found.steps]
+    assert seconds == [pytest.approx(1 / 0.1), pytest.approx(1 / 0.2), pytest.approx(1 / 0.3), None, 2.0]
+
+
+def test_of_lines_below_a_step_those_of_its_rank_count(tmp_path: Path) -> None:
+    lines = ["1: [batch=1/30]:", "0: [batch=1/30]:", "0: \t Train throughput/batches_per_sec: 0.1"]
+    found = read(tmp_path, *lines, "1: \t Train throughput/batches_per_sec: 0.2", *["x" * 100] * 100)
+    assert [step.seconds_per_step for step in found.steps] == [5.0, 10.0]
+    lines = ["[batch=1/30]:", *["x" * 100] * 100, "\t Train throughput/batches_per_sec: 0.2"]
+    assert [step.seconds_per_step for step in read(tmp_path, *lines).steps] == [None]
 
 
 def test_the_step_of_a_progress_bar_is_read(tmp_path: Path) -> None:
