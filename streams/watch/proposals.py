@@ -13,13 +13,14 @@ from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import BadPack, read_pack
 
-GAP, TIME = "\x00", "\x01"
-"""What stands in a shape for a number, and for a time."""
+GAP, TIME, NAMED = "\x00", "\x01", "\x02"
+"""What stands in a shape for a number, for a time, and for the name of a node, a run or a process."""
 NAME = "ours"
 _BLANKS = re.compile(r"[ \t]+")
 _OF = frozenset({"/", "of", "out of"})
 _VALUE = r"[-+0-9.,eEnaNifIty]+"
-_TIMES = r"[0-9TZUC:.,/+_ -]+"
+_TIMES = r"(?:[0-9A-Z:.,/+_ -]|[A-Z][a-z][a-z])+"
+_NAMES = r"[\w.-]+"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _WORK = r"(?:iterations?|iters?|it|steps?|batch(?:es)?)"
 _SECONDS = r"s(?:ecs?|econds?)?"
@@ -78,7 +79,7 @@ class Proposal:
     prefixed: bool
     """Whether a launcher names the rank before each line."""
     speaker: str
-    """By what the lines of the rank that is followed are known."""
+    """By what the lines of the rank that is followed are known; nothing where it is counted over all of them."""
 
 
 def written(key: str, column: int, *, total: bool, prefixed: bool) -> str:
@@ -133,9 +134,10 @@ def loaded(proposal: Proposal) -> Matcher | None:
 
 
 def _literal(part: str) -> str:
-    """A piece of the line as a pattern: blanks may vary, a time may be any, and so a character that is none."""
+    """A piece of the line as a pattern: blanks may vary, a time or name may be any, and so a character that is none."""
     escaped = r"\s*".join(map(re.escape, _BLANKS.split(part)))
-    return escaped.replace(re.escape(TIME), _TIMES).replace("\ufffd", ".{1,3}")
+    named = escaped.replace(re.escape(TIME), _TIMES).replace(re.escape(NAMED), _NAMES)
+    return named.replace("\ufffd", ".{1,3}")
 
 
 def _quoted(text: str) -> str:

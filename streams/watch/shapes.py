@@ -1,7 +1,8 @@
 """Finds the line by which an unknown program counts its steps: a shape that repeats, with a number in it that rises.
 
-A shape is a line with its numbers taken out. Where many ranks print the same, the first of them is followed. Memory is
-bounded: of many shapes only those that came first are followed, and of each only a few values are kept.
+A shape is a line without its numbers, times, and the names of nodes, runs and processes, so that it is the same on
+another day. Where many ranks print the same, the first of them is followed. Memory is bounded: of many shapes only
+those that came first are followed, and of each only a few values are kept.
 """
 
 from __future__ import annotations
@@ -11,20 +12,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streams.watch.matcher import ANSI
-from streams.watch.proposals import GAP, PACES, TIME, Pace, Proposal, written
+from streams.watch.proposals import GAP, NAMED, PACES, TIME, Pace, Proposal, written
 
 MOST_SHAPES = 2000
 MOST_CHARACTERS = 400
 LEAST_LINES = 3
 KEPT_VALUES = 8
 
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _STAMP = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d(?:[T_ ]{1,2}\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?"
+    rf"|(?:{_DAY} )?{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z]{{3,4}}\b)?(?: \d{{4}}\b)?"
+    rf"|\b\d{{1,2}}[ /-]{_MONTH}[ /-]\d{{4}}[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    r"|\b[DIWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+"
     r"|\d\d[/-]\d\d \d\d:\d\d:\d\d"
     r"|\b\d{1,3}:\d\d:\d\d(?:[.,]\d+)?|\b\d\d:\d\d\b"
 )
 _NUMBER = re.compile(
     r"(?<!\w)[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|NaN|inf|Infinity)\b"
+)
+# A word with a number in it, or with a time before it and a process behind; and what tells a run from others.
+_NAME = re.compile(
+    r"(?<![\w.-])[A-Za-z][A-Za-z_.-]*\d[\w.-]*(?<!\.)"
+    r"|(?<![\w.])(?=[0-9-]{0,35}[a-f])[0-9a-f][0-9a-f-]{6,35}(?![\w.])"
+    rf"|(?<={TIME} )[\w.-]+(?= [\w./-]+\[\d)"
 )
 _COUNTER = re.compile(r"(?i)(?<![a-z])(?:(?:time)?step|iter(?:ation)?|batch|update|it)s?['\"]?\s*[:=#/\[(]?\s*$")
 # What a launcher puts before each line of one rank or node.
@@ -42,7 +54,7 @@ _TELLING = re.compile(
     rf"|{GAP}\s*m?s(?:ec\w*)? ?(?:/|per) ?(?:it|iter|iteration|step|batch|sample)\b"
 )
 _CAVEAT = "no word or number of these lines says that they count training steps"
-_OWN = str.maketrans({GAP: " ", TIME: " "})
+_OWN = str.maketrans({GAP: " ", TIME: " ", NAMED: " "})
 """What a line may not bring itself, since shapes are made of it."""
 
 
@@ -68,13 +80,26 @@ class _Column:
 
 
 @dataclass
-class _Shape:
-    example: str
-    prefixed: bool
+class _Voice:
+    """The lines of a shape that one rank prints, or all of them."""
+
     speaker: str
     columns: list[_Column]
     lines: int = 0
-    followed: int = 0
+
+    def take(self, numbers: list[float]) -> None:
+        self.lines += 1
+        for column, number in zip(self.columns, numbers, strict=True):
+            column.take(number)
+
+
+@dataclass
+class _Shape:
+    example: str
+    prefixed: bool
+    every: _Voice
+    first: _Voice
+    """All lines, and those of the rank that printed first."""
 
 
 class Shapes:
@@ -94,79 +119,95 @@ class Shapes:
 
     def proposals(self) -> Iterator[Proposal]:
         """The shapes that count something up, the best first."""
-        counting: list[tuple[tuple[bool, bool, bool, int], str, _Shape, int]] = []
+        counting: list[tuple[tuple[bool, bool, bool, int], str, _Shape, _Voice, int]] = []
         for (key, _prefixed), shape in self._shapes.items():
-            column = _counter_of(key, shape)
+            voice, column = _counter_of(key, shape)
             if column is not None:
-                steady = shape.columns[column].steady >= (shape.followed - 2) * 0.8
-                rank = (bool(_TELLING.search(key)), bool(_COUNTER.search(_before(key, column))), steady, shape.lines)
-                counting.append((rank, key, shape, column))
-        for rank, key, shape, column in sorted(counting, key=lambda one: one[0], reverse=True):
-            yield _proposed(key, shape, column, None if rank[0] else _CAVEAT)
+                steady = voice.columns[column].steady >= (voice.lines - 2) * 0.8
+                named = bool(_COUNTER.search(_before(key, column)))
+                counting.append(
+                    ((bool(_TELLING.search(key)), named, steady, shape.every.lines), key, shape, voice, column)
+                )
+        for rank, key, shape, voice, column in sorted(counting, key=lambda one: one[0], reverse=True):
+            yield _proposed(key, shape, voice, column, None if rank[0] else _CAVEAT)
 
     def proposal(self) -> Proposal | None:
         """The best shape there is; None where nothing repeats and rises."""
         return next(self.proposals(), None)
 
     def _take(self, line: str, text: str, prefix: str | None) -> None:
-        key, numbers = _taken_apart(text)
+        key, numbers, names = _taken_apart(text)
         if not numbers:
             return
-        rank = _RANK.search(text)
-        speaker = prefix or ("" if rank is None else rank.group())
+        speaker = prefix or _speaker(text, names)
         known = self._shapes.get((key, prefix is not None))
         if known is None:
             if len(self._shapes) >= MOST_SHAPES:
                 return
-            known = _Shape(line, prefix is not None, speaker, [_Column() for _ in numbers])
-            self._shapes[key, prefix is not None] = known
-        known.lines += 1
-        if speaker == known.speaker:
-            known.followed += 1
-            for column, number in zip(known.columns, numbers, strict=True):
-                column.take(number)
+            every, first = (_Voice(name, [_Column() for _ in numbers]) for name in ("", speaker))
+            known = self._shapes[key, prefix is not None] = _Shape(line, prefix is not None, every, first)
+        known.every.take(numbers)
+        if speaker == known.first.speaker:
+            known.first.take(numbers)
 
 
 def speaks(proposal: Proposal, line: bytes) -> bool:
     """Whether a line is of the rank that is followed."""
-    text = line[:MOST_CHARACTERS].decode("utf-8", "replace")
+    if not proposal.speaker:
+        return True
+    text = ANSI.sub(b"", line[:MOST_CHARACTERS]).decode("utf-8", "replace").translate(_OWN).rstrip()
     if proposal.prefixed:
         prefix = _PREFIX.match(text)
         return prefix is not None and prefix.group() == proposal.speaker
+    return _speaker(text, _taken_apart(text)[2]) == proposal.speaker
+
+
+def _speaker(text: str, names: list[str]) -> str:
+    """Who prints a line, as far as it says so."""
     rank = _RANK.search(text)
-    return rank is None or rank.group() == proposal.speaker
+    return " ".join([*names, *([] if rank is None else [rank.group()])])
 
 
-def _taken_apart(text: str) -> tuple[str, list[float]]:
+def _taken_apart(text: str) -> tuple[str, list[float], list[str]]:
+    """A line's shape, the numbers and the names that were in it."""
     numbers: list[float] = []
+    names: list[str] = []
+
+    def named(match: re.Match[str]) -> str:
+        names.append(match.group())
+        return NAMED
 
     def taken(match: re.Match[str]) -> str:
         numbers.append(float(match.group().replace(",", "")))
         return GAP
 
-    return _NUMBER.sub(taken, _STAMP.sub(TIME, text)), numbers
+    return _NUMBER.sub(taken, _NAME.sub(named, _STAMP.sub(TIME, text))), numbers, names
 
 
-def _counter_of(key: str, shape: _Shape) -> int | None:
-    """The column that rises from nearly every line to the next, and is whole; a named one before others."""
-    if shape.followed < LEAST_LINES:
-        return None
-    rising = [
-        number
-        for number, column in enumerate(shape.columns)
-        if column.rises >= (shape.followed - 1) * 0.9 and column.whole
-    ]
-    named = [column for column in rising if _COUNTER.search(_before(key, column))]
-    return next(iter(named or rising), None)
+def _counter_of(key: str, shape: _Shape) -> tuple[_Voice, int | None]:
+    """The column that rises from nearly every line to the next, and is whole; a named one before others.
+
+    Where it does not over all lines, of those of one rank.
+    """
+    for voice in (shape.every, shape.first):
+        rising = [
+            number
+            for number, column in enumerate(voice.columns)
+            if column.rises >= (voice.lines - 1) * 0.9 and column.whole and voice.lines >= LEAST_LINES
+        ]
+        named = [column for column in rising if _COUNTER.search(_before(key, column))]
+        if rising:
+            return voice, next(iter(named or rising))
+    return shape.first, None
 
 
 def _before(key: str, column: int) -> str:
     return key.split(GAP)[column]
 
 
-def _proposed(key: str, shape: _Shape, column: int, caveat: str | None) -> Proposal:
+def _proposed(key: str, shape: _Shape, voice: _Voice, column: int, caveat: str | None) -> Proposal:
     after = column + 1
-    total = after < len(shape.columns) and shape.columns[after].whole
+    total = after < len(voice.columns) and voice.columns[after].whole
     paces = ((name, found) for name, pattern in PACES if (found := pattern.search(key)) is not None)
     pace = next((Pace(name, found["before"], found["after"]) for name, found in paces), None)
     return Proposal(
@@ -174,9 +215,9 @@ def _proposed(key: str, shape: _Shape, column: int, caveat: str | None) -> Propo
         beginning=written(GAP.join(key.split(GAP)[: after + 1]), column, total=False, prefixed=shape.prefixed),
         pace=pace,
         example=shape.example,
-        lines=shape.lines,
-        steps=tuple(int(value) for value in shape.columns[column].values),
+        lines=shape.every.lines,
+        steps=tuple(int(value) for value in voice.columns[column].values),
         caveat=caveat,
         prefixed=shape.prefixed,
-        speaker=shape.speaker,
+        speaker=voice.speaker,
     )

@@ -279,6 +279,38 @@ def test_of_ranks_that_print_the_same_one_is_followed(prefix: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("line", "elsewhere"),
+    [
+        ("2026-08-01 10:00:0{0} [node4] step={0} loss=0.5", "2027-01-02 03:04:05 [gpu-b17] step=7 loss=0.5"),
+        ("I0801 10:00:0{0}.000123 4211 run.cc:33] batch {0}", "W1231 23:00:09.000456 17 run.cc:33] batch 7"),
+        ("Aug  1 10:00:0{0} gpu07 trainer[4211]: step={0}", "Sep 12 10:00:09 login trainer[18]: step=7"),
+        ("Aug  1 10:00:0{0} login trainer[4211]: step={0}", "Sep 12 10:00:09 gpu07 trainer[18]: step=7"),
+        ("[rank0 pid=4211 host=gpu07] step {0}, nll 0.7", "[rank3 pid=7 host=gpu11] step 7, nll 0.7"),
+        ("run-7f3ac2 | 1 Aug 2026 10:00:0{0} | step {0}", "run-b0 | 12 Dec 2026 10:00:09 | step 7"),
+        ("7f3ac2b1-11d0 step {0} loss 0.5", "b03acff2-12d0 step 7 loss 0.5"),
+        ("Sat Aug  1 10:00:0{0} UTC 2026: step {0}", "Mon Sep 12 10:00:09 CET 2027: step 7"),
+        ("3: [rank3]: step {0} loss 0.5", "0: [rank0]: step 7 loss 0.5"),
+    ],
+)
+def test_what_is_proposed_reads_the_lines_of_another_day_and_node(line: str, elsewhere: str, tmp_path: Path) -> None:
+    found = read(tmp_path, *(line.format(number) for number in range(1, 9)))
+    (again,) = load_matcher(own_pack(found)).scan(f"{elsewhere}\n".encode())
+    assert again.progress is not None
+    assert again.progress.step == 7
+
+
+def test_lines_of_several_nodes_are_of_one_format(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    line = "2026-08-01 10:00:01 [node{0}] tok={1} loss=0.5"
+    found = read(tmp_path, *(line.format(chance.randrange(4), 1048576 * number) for number in range(1, 101)))
+    assert (found.lines, len(found.steps)) == (100, 100)
+    each = [line.format(node, number) for number in range(1, 26) for node in chance.sample(range(4), 4)]
+    found = read(tmp_path, *each)
+    assert found.lines == 100
+    assert [step.step for step in found.steps] == list(range(1, 26))
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Downloading shard {0} of 400 at {0}1.5 MB/s",
