@@ -24,7 +24,7 @@ HEAD_BYTES, TAIL_BYTES = 4 << 20, 2 << 20
 # Shapes of unknown lines are looked for in so much of the file.
 SHAPES_BYTES = 2 << 20
 MOST_READ = 500
-"""So many of the first steps are told, and so many of the last."""
+"""So many of the first steps are told, and so many of the last; of the saves the last ones."""
 MOST_TRIED = 8
 
 
@@ -104,6 +104,23 @@ class _Steps:
         return (*self.first, *self.last)
 
 
+@dataclass
+class _Saves:
+    """The last saves, once each: many ranks tell of the same one."""
+
+    _last: dict[int | str | None, ReadCheckpoint] = field(default_factory=dict)
+
+    def add(self, step: int | None, path: str | None) -> None:
+        key = path if step is None else step
+        self._last[key] = self._last.pop(key, ReadCheckpoint(step, path))
+        if len(self._last) > MOST_READ:
+            del self._last[next(iter(self._last))]
+
+    @property
+    def told(self) -> tuple[ReadCheckpoint, ...]:
+        return tuple(self._last.values())
+
+
 class _Reading:
     def __init__(self, packs: Packs, matcher: Matcher) -> None:
         self._marks = [(known.framework, known.mark) for known in packs.formats if known.mark is not None]
@@ -111,7 +128,7 @@ class _Reading:
         self._counts: Counter[str] = Counter()
         self._steps: dict[str, _Steps] = {}
         self._examples: dict[str, bytes] = {}
-        self._saved: list[ReadCheckpoint] = []
+        self._saved = _Saves()
         self._last: int | None = None
 
     def take(self, data: bytes) -> None:
@@ -121,7 +138,7 @@ class _Reading:
             self._mark(line)
 
     def detected(self, left_out: int) -> Detected:
-        saved = tuple(self._saved)
+        saved = self._saved.told
         if not self._counts:
             return Detected(None, 0, (), 0, saved, "", None, left_out)
         framework, lines = self._counts.most_common(1)[0]
@@ -135,9 +152,8 @@ class _Reading:
             self._count(found.progress.framework, found.line)
             self._steps.setdefault(found.progress.framework, _Steps()).add(found.progress, found.line)
             self._last = found.progress.step
-        if found.saved is not None and len(self._saved) < MOST_READ:
-            number = self._last if found.saved.step is None else found.saved.step
-            self._saved.append(ReadCheckpoint(number, found.saved.path))
+        if found.saved is not None:
+            self._saved.add(self._last if found.saved.step is None else found.saved.step, found.saved.path)
 
     def _mark(self, line: bytes) -> None:
         for framework, mark in self._marks:
@@ -198,13 +214,13 @@ def _read(proposal: Proposal, matcher: Matcher, taken: list[Piece]) -> tuple[_St
 
 
 def _saved(taken: list[Piece]) -> tuple[ReadCheckpoint, ...]:
-    """The saves of an unknown program, by their words; several lines of one save count once."""
-    saved: list[int | None] = []
+    """The saves of an unknown program, by their words."""
+    saved = _Saves()
     for line in (line for piece in taken for line in _lines(piece.data)):
         done, step = saved_step(line)
-        if done and step not in saved[-1:]:
-            saved.append(step)
-    return tuple(ReadCheckpoint(step, None) for step in saved[:MOST_READ])
+        if done:
+            saved.add(step, None)
+    return saved.told
 
 
 def _lines(data: bytes) -> Iterable[bytes]:

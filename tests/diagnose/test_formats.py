@@ -183,6 +183,34 @@ def test_the_time_of_a_step_is_read_from_the_lines_below_it(tmp_path: Path) -> N
     assert seconds == [pytest.approx(1 / 0.1), pytest.approx(1 / 0.2), pytest.approx(1 / 0.3), None, 2.0]
 
 
+@pytest.mark.parametrize(
+    ("line", "step", "seconds"),
+    [
+        ("| epoch 001:    200 / 1374 loss=14.351, ppl=20000, ups=1, bsz=80, num_updates=200, lr=2.8e-05", 200, 1.0),
+        ("3: | epoch 002:    7 / 1374 loss=nan, ppl=20000, ups=1.2, bsz=80, num_updates=1381, lr=0.1", 1381, 1 / 1.2),
+        ('10:00:00 | INFO | train_inner | {"epoch": 1, "loss": "8.2", "ups": "0.5", "num_updates": "10"}', 10, 2.0),
+    ],
+)
+def test_older_and_other_bars_of_fairseq_are_read(line: str, step: int, seconds: float, tmp_path: Path) -> None:
+    found = read(tmp_path, line)
+    assert found.framework == "fairseq / metaseq"
+    assert [(one.step, one.seconds_per_step) for one in found.steps] == [(step, pytest.approx(seconds))]
+
+
+@pytest.mark.parametrize(
+    ("step", "save"),
+    [
+        ("[2026-08-01 10:00:01.5] iteration {0}/ 9 | ", "successfully saved checkpoint from iteration {0} to /ck"),
+        ("batch_done n={0} t=0.31", "Checkpoint saved: step={0}"),
+    ],
+)
+def test_of_many_saves_the_last_ones_are_told_once_each(step: str, save: str, tmp_path: Path) -> None:
+    numbers = range(1, MOST_READ + 701)
+    ranks = [f"[rank{rank}]: {save}" for rank in range(2)]
+    found = read(tmp_path, *(text.format(number) for number in numbers for text in (step, *ranks)))
+    assert [saved.step for saved in found.checkpoints] == list(numbers[-MOST_READ:])
+
+
 def test_of_lines_below_a_step_those_of_its_rank_count(tmp_path: Path) -> None:
     lines = ["1: [batch=1/30]:", "0: [batch=1/30]:", "0: \t Train throughput/batches_per_sec: 0.1"]
     found = read(tmp_path, *lines, "1: \t Train throughput/batches_per_sec: 0.2", *["x" * 100] * 100)
