@@ -34,6 +34,8 @@ class ReadStep:
 
     step: int
     seconds_per_step: float | None
+    of_run: int | None
+    """Counted over all epochs; None where steps count anew in each and their number is not known."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detecte
 def proposed_steps(taken: list[Piece]) -> tuple[int, int] | None:
     """The first and the last step by the best proposal for an unknown program's lines; None where there is none."""
     found = _proposed(Detected(None, 0, (), 0, (), "", None, 0), taken)
-    return (found.steps[0].step, found.steps[-1].step) if found.steps else None
+    first, last = (found.steps[0].of_run, found.steps[-1].of_run) if found.steps else (None, None)
+    return None if first is None or last is None else (first, last)
 
 
 @dataclass
@@ -93,7 +96,8 @@ class _Steps:
 
     def add(self, read: Step, line: bytes) -> None:
         self.count += 1
-        step = ReadStep(read.step, read.seconds_per_step(line))
+        of_run = None if read.epoch is not None and read.total_steps is None else read.of_run
+        step = ReadStep(read.step, read.seconds_per_step(line), of_run)
         if len(self.first) < MOST_READ:
             self.first.append(step)
         else:

@@ -80,10 +80,15 @@ class Proposal:
     """Whether a launcher names the rank before each line."""
     speaker: str
     """By what the lines of the rank that is followed are known; nothing where it is counted over all of them."""
+    first_epoch: int | None = None
+    """What the first epoch is called, where steps count anew in each."""
 
 
-def written(key: str, column: int, *, total: bool, prefixed: bool) -> str:
-    """The pattern of a shape in which this number counts; `total`: the number after it is whole."""
+def written(key: str, column: int, *, total: bool, prefixed: bool, epoch: int | None) -> str:
+    """The pattern of a shape in which this number counts, anew in each `epoch`.
+
+    `total`: the number after it is whole.
+    """
     raw = key.split(GAP)
     raw[0] = raw[0].lstrip()
     pattern = r"(?:^|[\s\])>:])" if prefixed else r"^\s*"
@@ -93,6 +98,8 @@ def written(key: str, column: int, *, total: bool, prefixed: bool) -> str:
             pattern += r"(?P<step>\d+(?:,\d{3})*)"
         elif number == column + 1 < len(raw) - 1 and total and part.strip() in _OF:
             pattern += r"(?P<total>\d+(?:,\d{3})*)"
+        elif number == epoch:
+            pattern += r"(?P<epoch>\d+)"
         elif number < len(raw) - 1:
             pattern += _VALUE
     return pattern
@@ -105,6 +112,7 @@ def pack_lines(proposal: Proposal) -> list[str]:
         "[[format]]",
         f"framework = {_quoted(NAME)}",
         f"step = {_quoted(proposal.pattern)}",
+        *([f"first_epoch = {proposal.first_epoch}"] if proposal.first_epoch else []),
         *([] if pace is None else [f"{pace.key} = {_quoted(pace.pattern)}"]),
         f"step_examples = [{_quoted(proposal.example)}]",
         'source = "found by recovery formats detect"',

@@ -7,6 +7,7 @@ those that came first are followed, and of each only a few values are kept.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _NAME = re.compile(
     rf"|(?<={TIME} )[\w.-]+(?= [\w./-]+\[\d)"
 )
 _COUNTER = re.compile(r"(?i)(?<![a-z])(?:(?:time)?step|iter(?:ation)?|batch|update|it)s?['\"]?\s*[:=#/\[(]?\s*$")
+_EPOCH = re.compile(r"(?i)(?<![a-z])ep(?:och)?['\"]?\s*[:=#/\[(]?\s*$")
 # What a launcher puts before each line of one rank or node.
 _PREFIX = re.compile(
     r"\s*(?:\[(?:rank|default|task )\d+\]:?|\[\d+,\d+\]<std(?:out|err)>:|\d+: |\([^()]{0,60}pid=\d+[^()]{0,60}\)"
@@ -66,10 +68,15 @@ class _Column:
     rises: int = 0
     steady: int = 0
     """How often it rose by the same as the time before."""
+    anew: int = 0
+    """How often it fell where an epoch began."""
+    least: float = math.inf
     whole: bool = True
 
-    def take(self, number: float) -> None:
+    def take(self, number: float, *, begins: bool) -> None:
         values = self.values
+        self.anew += bool(values) and begins and number < values[-1]
+        self.least = min(self.least, number)
         if values and number > values[-1]:
             self.rises += 1
             if len(values) > 1 and abs((number - values[-1]) - (values[-1] - values[-2])) < 1e-9:
@@ -85,12 +92,28 @@ class _Voice:
 
     speaker: str
     columns: list[_Column]
+    epoch: int | None
+    """Which of them counts epochs, by the word before it."""
     lines: int = 0
 
     def take(self, numbers: list[float]) -> None:
+        epoch = self.epoch
+        epochs = [] if epoch is None else self.columns[epoch].values
+        begins = epoch is not None and bool(epochs) and numbers[epoch] > epochs[-1] and numbers[epoch].is_integer()
         self.lines += 1
         for column, number in zip(self.columns, numbers, strict=True):
-            column.take(number)
+            column.take(number, begins=begins)
+
+    @property
+    def rising(self) -> list[int]:
+        """The whole numbers that rise from nearly every line to the next, or begin anew where an epoch does."""
+        least, epochs = (self.lines - 1) * 0.9, 0 if self.epoch is None else self.columns[self.epoch].rises
+        within = 2 * epochs < self.lines
+        return [
+            number
+            for number, column in enumerate(self.columns)
+            if column.rises + within * column.anew >= least and column.whole and self.lines >= LEAST_LINES
+        ]
 
 
 @dataclass
@@ -144,7 +167,8 @@ class Shapes:
         if known is None:
             if len(self._shapes) >= MOST_SHAPES:
                 return
-            every, first = (_Voice(name, [_Column() for _ in numbers]) for name in ("", speaker))
+            epoch = _epoch_of(key)
+            every, first = (_Voice(name, [_Column() for _ in numbers], epoch) for name in ("", speaker))
             known = self._shapes[key, prefix is not None] = _Shape(line, prefix is not None, every, first)
         known.every.take(numbers)
         if speaker == known.first.speaker:
@@ -190,15 +214,15 @@ def _counter_of(key: str, shape: _Shape) -> tuple[_Voice, int | None]:
     Where it does not over all lines, of those of one rank.
     """
     for voice in (shape.every, shape.first):
-        rising = [
-            number
-            for number, column in enumerate(voice.columns)
-            if column.rises >= (voice.lines - 1) * 0.9 and column.whole and voice.lines >= LEAST_LINES
-        ]
+        rising = voice.rising
         named = [column for column in rising if _COUNTER.search(_before(key, column))]
         if rising:
             return voice, next(iter(named or rising))
     return shape.first, None
+
+
+def _epoch_of(key: str) -> int | None:
+    return next((number for number in range(key.count(GAP)) if _EPOCH.search(_before(key, number))), None)
 
 
 def _before(key: str, column: int) -> str:
@@ -208,11 +232,14 @@ def _before(key: str, column: int) -> str:
 def _proposed(key: str, shape: _Shape, voice: _Voice, column: int, caveat: str | None) -> Proposal:
     after = column + 1
     total = after < len(voice.columns) and voice.columns[after].whole
+    epoch = voice.epoch if voice.columns[column].anew else None
+    begun = GAP.join(key.split(GAP)[: after + 1])
+    before = None if epoch is None or epoch > column else epoch
     paces = ((name, found) for name, pattern in PACES if (found := pattern.search(key)) is not None)
     pace = next((Pace(name, found["before"], found["after"]) for name, found in paces), None)
     return Proposal(
-        pattern=written(key, column, total=total, prefixed=shape.prefixed),
-        beginning=written(GAP.join(key.split(GAP)[: after + 1]), column, total=False, prefixed=shape.prefixed),
+        pattern=written(key, column, total=total, prefixed=shape.prefixed, epoch=epoch),
+        beginning=written(begun, column, total=False, prefixed=shape.prefixed, epoch=before),
         pace=pace,
         example=shape.example,
         lines=shape.every.lines,
@@ -220,4 +247,5 @@ def _proposed(key: str, shape: _Shape, voice: _Voice, column: int, caveat: str |
         caveat=caveat,
         prefixed=shape.prefixed,
         speaker=voice.speaker,
+        first_epoch=None if epoch is None else min(1, int(voice.columns[epoch].least)),
     )

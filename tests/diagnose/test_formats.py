@@ -194,7 +194,8 @@ def test_the_time_of_a_step_is_read_from_the_lines_below_it(tmp_path: Path) -> N
 def test_older_and_other_bars_of_fairseq_are_read(line: str, step: int, seconds: float, tmp_path: Path) -> None:
     found = read(tmp_path, line)
     assert found.framework == "fairseq / metaseq"
-    assert [(one.step, one.seconds_per_step) for one in found.steps] == [(step, pytest.approx(seconds))]
+    assert [one.step for one in found.steps] == [step]
+    assert found.steps[0].seconds_per_step == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -325,6 +326,31 @@ def test_what_is_proposed_reads_the_lines_of_another_day_and_node(line: str, els
     (again,) = load_matcher(own_pack(found)).scan(f"{elsewhere}\n".encode())
     assert again.progress is not None
     assert again.progress.step == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "first", "group"),
+    [
+        ("epoch {0} it {1} loss 0.3", 0, False),
+        ("Epoch: {0} | step {1}/10 | nll 0.3", 1, True),
+        ("ep={0}, batch={1} of 10, loss=0.3", 0, True),
+    ],
+)
+def test_steps_that_count_anew_in_each_epoch_are_proposed_with_it(
+    line: str, first: int, group: bool, tmp_path: Path
+) -> None:
+    found = read(tmp_path, *(line.format(first + number // 10, number % 10) for number in range(45)))
+    assert found.proposal is not None
+    assert [step.step for step in found.steps] == [number % 10 for number in range(45)]
+    assert [step.of_run for step in found.steps] == ([*range(45)] if group else [None] * 45)
+    again = as_a_site_reads(own_pack(found), tmp_path)
+    assert (again.steps, again.lines) == (found.steps, found.lines)
+
+
+def test_a_number_that_rises_and_falls_is_no_counter_of_an_epoch(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    found = read(tmp_path, *(f"epoch {number} seen {chance.randrange(9999)} loss 0.3" for number in range(45)))
+    assert [step.step for step in found.steps] == list(range(45))
 
 
 def test_lines_of_several_nodes_are_of_one_format(tmp_path: Path) -> None:
