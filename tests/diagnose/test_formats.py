@@ -353,6 +353,13 @@ def test_a_number_that_rises_and_falls_is_no_counter_of_an_epoch(tmp_path: Path)
     assert [step.step for step in found.steps] == list(range(45))
 
 
+def test_what_a_program_counts_beside_its_epochs_is_read_though_its_lines_look_like_those_of_a_trainer(
+    tmp_path: Path,
+) -> None:
+    line = "(Trainer pid=7) {{'loss': 0.5, 'epoch': 1, 'step': {0}}}"
+    assert [step.step for step in read(tmp_path, *(line.format(n) for n in range(9))).steps] == list(range(9))
+
+
 def test_lines_of_several_nodes_are_of_one_format(tmp_path: Path) -> None:
     chance = random.Random(3)
     line = "2026-08-01 10:00:01 [node{0}] tok={1} loss=0.5"

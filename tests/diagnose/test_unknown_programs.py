@@ -82,6 +82,7 @@ def test_a_save_that_is_done_is_known_by_its_words(line: str, step: int | None) 
         "Saved checkpoint shard 1/8 for step 500",
         "saved checkpoint step 500 to local nvme; upload to s3 in progress",
         "checkpoint saved: False (step 500)",
+        "Skipping checkpoint save at step 50: already saved",
         "Deleted old saved checkpoint at step 300",
         "Last saved checkpoint was step 400",
         "Checkpoint saved at step 500 is corrupt",
