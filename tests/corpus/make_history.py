@@ -1,7 +1,8 @@
 """Writes a history decided by the rules of today, unless there is one: `python -m tests.corpus.make_history`.
 
 `logic-<n>.avro` is an export as `recovery replay export` writes it: what the rules of logic n made of the published
-cases, failing twice, and of the benchmark's mix. What is there never changes: the rules of n must verify it for ever.
+cases, failing twice, of attempts that run on, hang or slow down (from logic 2 on), and of the benchmark's mix. Once it
+is published it never changes: the rules of n must verify it for ever.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from streams.records import Incoming
 from streams.replay.export import export
 from streams.replay.history import StoredRecord
 from streams.run.worker import Worker
+from tests.corpus.running import RUNNING
 from tests.decide.story import Story
 from tests.replay.memory import MemoryHistory, Store
 from tests.watch.test_cases_decided import told
@@ -37,7 +39,7 @@ def path_of(logic: int) -> Path:
 
 
 def stories() -> Iterator[list[tuple[Fact, int]]]:
-    """A job of each published case, which fails, is restarted and fails again; and the mix."""
+    """A job of each published case, which fails, is restarted and fails again; attempts that run on; and the mix."""
     for text in (DATA / "cases.jsonl").read_text(encoding="utf-8").splitlines():
         story = told(json.loads(text))
         nodes = story.state.attempts[0].nodes if story.state is not None else ()
@@ -45,6 +47,8 @@ def stories() -> Iterator[list[tuple[Fact, int]]]:
         story.wait(600)
         again(story, nodes)
         yield story.facts
+    for live in RUNNING:
+        yield live().facts
     yield [(timed.fact, timed.recorded_ms) for timed in mix(1)]
 
 
