@@ -33,11 +33,16 @@ def open_advice(attempt: Attempt) -> Advice | None:
 
 
 def is_decided(attempt: Attempt) -> bool:
-    """Whether what becomes of the attempt is decided: by Advice that is open, or that did not end with its going on."""
+    """Whether Advice says what becomes of the attempt: it is open, or did not end with the attempt's going on."""
     advice = attempt.advice
-    if advice is None or open_advice(attempt) is not None:
-        return advice is not None
-    return advice.resolution is not Resolution.PROGRESS_RESUMED and advice.desired_state is not DesiredState.RELEASED
+    if advice is None or advice.desired_state is DesiredState.RELEASED:
+        return False
+    return advice.resolution is not Resolution.PROGRESS_RESUMED
+
+
+def is_command(advice: Advice) -> bool:
+    """Whether a person asked for it: then no observation takes it back."""
+    return not advice.incident_id
 
 
 def is_busy(attempt: Attempt) -> bool:
@@ -119,18 +124,15 @@ def resolve(
 
 
 def withdraw(turn: Turn, job: JobState, attempt: Attempt, detail: str) -> JobState:
-    """Training moves on: what was concluded of the attempt was wrong, and counts for nothing."""
+    """Training moves on: what was concluded of the attempt was wrong, and excludes no node.
+
+    Not what a person asked for, nor what the scheduler is already doing: of that a late step says nothing.
+    """
     advice = open_advice(attempt)
-    if advice is None:
+    if advice is None or is_command(advice) or attempt.acted:
         return job
     job = resolve(turn, job, attempt, Disposition.ABANDONED, Resolution.PROGRESS_RESUMED, detail)
-    failures = job.failures_without_checkpoint
-    job = replace(
-        job,
-        excluded=tuple(node for node in job.excluded if node not in advice.exclude_nodes),
-        failures_without_checkpoint=max(0, failures - 1) if attempt.failure_counted else failures,
-    )
-    return job.with_attempt(replace(job.current(attempt), failure_counted=False))
+    return replace(job, excluded=tuple(node for node in job.excluded if node not in advice.exclude_nodes))
 
 
 def reconcile(turn: Turn, job: JobState, seen: JobObserved, seen_attempt: Attempt) -> JobState:

@@ -103,7 +103,7 @@ def host_of(name: str | None, nodes: Sequence[str], places: Places | None = None
     if places is not None:
         host = places.addresses.get(host, host)
     short = host if host[:1].isdigit() else host.partition(".")[0]  # of an address the first number means nothing
-    whole = next((node for node in nodes if node in (name, host, short)), None)
+    whole = next((one for one in (name, host, short) if one in nodes), None)
     if whole is not None:
         return whole
     alike = [node for node in nodes if node.partition(".")[0] == short]

@@ -29,7 +29,7 @@ from schemas.facts import (
 from schemas.frozen import replace
 from schemas.identity import Position
 from schemas.policy import DEFAULT_POLICY, SUPPORTED_LOGIC, Policy
-from schemas.vocabulary import Refusal, TimerPurpose
+from schemas.vocabulary import Outcome, Refusal, TimerPurpose
 from streams.decide import advice as advices
 from streams.decide import command, incident, life, lines, stall, straggler
 from streams.decide.aside import set_aside
@@ -42,13 +42,13 @@ class MissingPolicy(LookupError):
     """A fact names a policy document or a logic version that this worker does not have: it must stop, not guess."""
 
 
-Outcome = tuple[JobState, tuple[Emitted, ...]]
+Decided = tuple[JobState, tuple[Emitted, ...]]
 
 # A log is read by one watch at a time, and its facts belong to the attempt; all other sources span the job.
 LogFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered | BlindReported
 
 
-def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
+def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Decided:
     """Return the job's new state and the events concluded from one fact.
 
     `recorded_ms` is the record's timestamp in the journal; the running maximum of it is the only now. A fact that was
@@ -59,7 +59,7 @@ def decide(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mappi
     return job, tuple(turn.emitted)
 
 
-def conclude(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Outcome:
+def conclude(state: JobState | None, fact: Fact, recorded_ms: int, policies: Mapping[str, Policy]) -> Decided:
     """What `decide` does, without the views of the job, which follow from the state alone and are in no record."""
     turn, _, job = _decide(state, fact, recorded_ms, policies)
     return job, tuple(turn.emitted)
@@ -76,7 +76,7 @@ def _decide(
     return turn, before, job if job.now_ms == now_ms else replace(job, now_ms=now_ms)
 
 
-def park(state: JobState | None, key: str, record: tuple[str, int, int], reason: str, recorded_ms: int) -> Outcome:
+def park(state: JobState | None, key: str, record: tuple[str, int, int], reason: str, recorded_ms: int) -> Decided:
     """Quarantine the job of a record that can't be handled: no new Advice until a person has looked.
 
     `record` is its topic, partition and offset.
@@ -133,7 +133,8 @@ def _take(turn: Turn, job: JobState, fact: Fact) -> JobState:
     if isinstance(fact, ActionIntended):
         return job.with_attempt(replace(attempt, acted=True))
     assert isinstance(fact, ActionEnded | ActionRefused)
-    return job
+    refused = isinstance(fact, ActionEnded) and fact.outcome is Outcome.REFUSED
+    return job.with_attempt(replace(attempt, acted=False)) if refused and attempt.acted else job
 
 
 def _unknown_attempt(turn: Turn, job: JobState, fact: AttemptFact) -> JobState:
@@ -159,7 +160,7 @@ def _take_log_fact(turn: Turn, job: JobState, fact: LogFact) -> JobState:
         return incident.line_matched(turn, job, attempt, fact)
     job = job.with_attempt(attempt)
     if isinstance(fact, BlindReported):
-        return stall.blinded(job, attempt, fact)
+        return job.with_attempt(replace(attempt, blind=bool(fact.kinds)))
     if isinstance(fact, PhaseEntered):
         return stall.phase_entered(turn, job, attempt, fact)
     return stall.loaded(turn, job, attempt)

@@ -7,7 +7,7 @@ cause is named. The decision waits until the attempt has ended, or until it has 
 
 from __future__ import annotations
 
-from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
+from schemas.decisions import Advice, AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
 from schemas.facts import (
     AttributionAnswered,
     NodeFaultReported,
@@ -21,6 +21,7 @@ from schemas.vocabulary import (
     FAILURE_STATES,
     AnomalyKind,
     AttemptState,
+    DesiredState,
     FaultClass,
     Hold,
     LineRole,
@@ -39,6 +40,8 @@ from streams.decide.roots import CERTAIN
 from streams.decide.state import Answer, Attempt, Incident, JobState, Line
 from streams.decide.turn import Turn
 
+MOST_OUTLIVED = 3
+"""Incidents of an attempt after which a line of its output that it has outlived is no news any more."""
 RHYTHMS = 1.5
 """A running attempt that printed a fault may still show within this many of its longest normal gaps that it goes on."""
 # Ends that a crash line can belong to; REQUEUED because Slurm requeues a lost node's job between two looks.
@@ -61,7 +64,7 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
     if job.mode is Mode.DISABLED:
         return job
     line = lines.of_node(fact)
-    if not (attempt.final or advices.is_decided(attempt)) and turn.rules.is_told_again(attempt, line, turn.now_ms):
+    if _is_told_again(turn, attempt, line):
         return job.with_attempt(lines.hear_again(attempt, line, turn.now_ms))
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
@@ -71,8 +74,11 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
     silent = line.remedy is Remedy.IGNORE or lines.is_recorded_only(line)
-    if silent or advices.is_decided(attempt) or (attempt.final and attempt.state not in CRASHED):
+    decided = advices.is_decided(attempt) and not _explains_silence(attempt, line)
+    if silent or decided or (attempt.final and attempt.state not in CRASHED):
         return job.with_attempt(attempt)
+    if _is_told_again(turn, attempt, line):
+        return job.with_attempt(lines.hear_again(attempt, line, turn.now_ms))
     incident = attempt.incident
     if incident is not None and not incident.settled and incident.finding is None:
         added = replace(
@@ -85,9 +91,9 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
     if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
         return job.with_attempt(lines.hear(attempt, line, turn.now_ms))
     if incident is not None and not incident.settled:
-        if not lines.outweighs(line, incident.lines, turn.rules.root_line):
-            return job.with_attempt(attempt)
-        text = f"A weightier fault followed: {line.detail or line.signature}{line.told_by}."
+        if _says_no_more(turn, incident, line):
+            return job.with_attempt(replace(attempt, incident=_still_said(turn, incident, line)))
+        text = f"A fault that counts for more followed: {line.detail or line.signature}{line.told_by}."
         job = _withhold(turn, job, attempt, Refusal.OUTWEIGHED, text)
     elif attempt.final and attempt.failure_counted:
         return job.with_attempt(attempt)
@@ -95,15 +101,55 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
     return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
 
 
+def _explains_silence(attempt: Attempt, line: Line) -> bool:
+    """Whether a line says why an attempt stands still, or is slow, against which Advice is open and not acted upon."""
+    incident = attempt.incident
+    if incident is None or attempt.acted or attempt.final or line.role is not LineRole.CAUSE:
+        return False
+    silent = incident.kind in (AnomalyKind.HANG, AnomalyKind.STRAGGLER) and not incident.lines
+    advice = advices.open_advice(attempt)
+    return silent and advice is not None and not advices.is_command(advice)
+
+
+def _is_told_again(turn: Turn, attempt: Attempt, line: Line) -> bool:
+    """Whether a running attempt's node, or after some incidents its output, says on and on what it outlives."""
+    if attempt.final or advices.is_decided(attempt):
+        return False
+    if line.witness is Witness.OUTPUT and attempt.incidents < MOST_OUTLIVED:
+        return False
+    return turn.rules.is_told_again(attempt, line, turn.now_ms)
+
+
+def _says_no_more(turn: Turn, incident: Incident, line: Line) -> bool:
+    """Whether what was attributed stands, though the line came after it."""
+    if turn.now_ms - incident.last_line_ms > lines.HEARD_MS and line.role is LineRole.CAUSE:
+        return False
+    return not lines.outweighs(line, incident.lines, turn.rules.root_line)
+
+
+def _still_said(turn: Turn, incident: Incident, line: Line) -> Incident:
+    """The incident, which goes on as long as steps are told to have no number."""
+    goes_on = line.signature in lines.STEPS_WITHOUT_NUMBER and lines.is_without_number(
+        incident.lines, turn.rules.root_line
+    )
+    return replace(incident, last_line_ms=turn.now_ms) if goes_on else incident
+
+
 def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """The scheduler says that the attempt failed."""
     incident = attempt.incident
-    if advices.open_advice(attempt) is not None:
-        return advices.renew(turn, job, attempt)
+    advice = advices.open_advice(attempt)
+    if advice is not None and advice.desired_state is not DesiredState.RELEASED and not _is_newer(incident, advice):
+        job = job if advices.is_command(advice) else _count_failure(job, attempt)
+        return advices.renew(turn, job, job.current(attempt))
+    if incident is not None and incident.finding is not None and not incident.settled:
+        if turn.now_ms - incident.last_line_ms <= lines.HEARD_MS:
+            return _settle(turn, job, attempt)
+        text = "The fault was printed long before the failure, and explains it no more."
+        job = _dismiss(turn, job, attempt, Refusal.LATE, text)
+        attempt, incident = job.current(attempt), None
     if incident is None or incident.settled:
         return job if advices.is_decided(attempt) else _await_lines(turn, job, attempt)
-    if incident.finding is not None:
-        return _settle(turn, job, attempt)
     due = turn.after(turn.policy.incident_final_quiet_s)
     pending = attempt.timer(TimerPurpose.INCIDENT_QUIET)
     if pending is not None and pending.due_ms > due:
@@ -111,16 +157,40 @@ def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return job.with_attempt(attempt)
 
 
+def _is_newer(incident: Incident | None, advice: Advice) -> bool:
+    """Whether an incident is still to be settled that the Advice does not come from."""
+    if incident is None or incident.settled or advices.is_command(advice):
+        return False
+    return advice.incident_id != incident.incident_id
+
+
 def attempt_ended_otherwise(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """The attempt ended, and not by a failure that recovery acts on: an open incident is dismissed."""
     return _dismiss(turn, job, attempt, Refusal.ENDED_WELL, f"The attempt ended as {attempt.state}.")
+
+
+def superseded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """A later attempt has taken its place: what was found is settled, and what Advice brought about is counted."""
+    advice = advices.open_advice(attempt)
+    if advice is not None and not advices.is_command(advice):
+        job = _count_failure(job, attempt)
+    return _settle(turn, job, job.current(attempt))
+
+
+def resumed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
+    """The attempt runs again: it has the same time as before to show that it goes on after a fault."""
+    incident = attempt.incident
+    waits = incident is not None and incident.finding is not None and not incident.settled
+    if not waits or attempt.step is None or attempt.timer(TimerPurpose.INCIDENT_QUIET) is not None:
+        return job
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(_grace_s(turn, job))))
 
 
 def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
     """Training moves on after a fault line: the line was no crash, and Advice against the attempt is withdrawn.
 
     While the incident's lines still come in nothing is dismissed: ranks that don't know of the failure yet print on.
-    For the same reason the root of what one step dismisses is remembered until the next.
+    For the same reason the root of what one step dismisses is remembered, until one comes that is surely after it.
     """
     incident = attempt.incident
     over = incident is None or (incident.settled and advices.open_advice(attempt) is None)
@@ -132,11 +202,14 @@ def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserv
     if incident.kind is AnomalyKind.STRAGGLER:  # it does move; what matters is its pace
         return job
     if fact.loss is None and lines.is_without_number(incident.lines, turn.rules.root_line):
-        return job  # it moves, and learns nothing
+        tells_loss = attempt.stall is not None and attempt.stall.tells_loss
+        if tells_loss or not in_order:
+            return job  # it moves, and learns nothing, as far as anybody can tell
     if advices.open_advice(attempt) is not None:
-        return advices.withdraw(turn, job, attempt, f"step {fact.step} was reached after the anomaly")
-    text = f"Training moved on: step {fact.step} was reached afterwards."
-    job = _dismiss(turn, job, attempt, Refusal.PROGRESS_RESUMED, text)
+        job = advices.withdraw(turn, job, attempt, f"step {fact.step} was reached after the anomaly")
+    else:
+        text = f"Training moved on: step {fact.step} was reached afterwards."
+        job = _dismiss(turn, job, attempt, Refusal.PROGRESS_RESUMED, text)
     if not incident.lines:
         return job
     return job.with_attempt(lines.hear(job.current(attempt), turn.rules.root_line(incident.lines), turn.now_ms))
@@ -218,7 +291,7 @@ def _open(
     detail: str,
 ) -> JobState:
     attempt = turn.clear_timer(attempt, TimerPurpose.CRASH_FALLBACK)
-    heard = lines.known_before(attempt, turn.now_ms)
+    heard = lines.known_before(attempt, line, turn.now_ms)
     first = lines.kept(heard if line is None else (line, *heard), turn.rules.root_line)
     incident_id = derived_id("incident", attempt.id.key, attempt.incidents)
     incident = Incident(
@@ -333,11 +406,14 @@ def _waits_until_ms(turn: Turn, job: JobState, attempt: Attempt, incident: Incid
     stall = attempt.stall
     if stall is None or job.aps is None or lines.is_without_number(incident.lines, turn.rules.root_line):
         return incident.last_line_ms
-    rhythm_ms = int(RHYTHMS * stall.gap_ms)
-    elsewhere = stall.phase in (Phase.CHECKPOINT, Phase.EVALUATION) or stall.moved_ms > incident.last_line_ms
+    silence_ms = job.aps.silence_ms(in_loop=stall.in_loop)
+    rhythm_ms = min(int(RHYTHMS * stall.gap_ms), silence_ms)
+    reloads = not stall.in_loop and stall.moved_ms > incident.last_line_ms
+    elsewhere = stall.phase in (Phase.CHECKPOINT, Phase.EVALUATION) or reloads
     if elsewhere and turn.rules.root_line(incident.lines).precedence < CERTAIN:
-        rhythm_ms = job.aps.silence_ms(in_loop=stall.in_loop)
-    return max(incident.last_line_ms, stall.moved_ms) + min(rhythm_ms, job.aps.silence_ms(in_loop=stall.in_loop))
+        rhythm_ms = silence_ms
+    # Not for ever: a job that crashes in place, again and again, loads its checkpoint each time.
+    return min(max(incident.last_line_ms, stall.moved_ms) + rhythm_ms, incident.opened_ms + 2 * silence_ms)
 
 
 def _still_running(turn: Turn, job: JobState, attempt: Attempt, due_ms: int) -> JobState:
@@ -346,8 +422,7 @@ def _still_running(turn: Turn, job: JobState, attempt: Attempt, due_ms: int) -> 
     if incident is None:
         return job
     if attempt.state is not AttemptState.RUNNING:  # suspended, or about to end: what it does then decides
-        again = turn.after(_grace_s(turn, job))
-        return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, again))
+        return job
     if attempt.step is None:
         return _withhold(
             turn,
@@ -370,15 +445,16 @@ def _settle(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
         return job
     for purpose in (TimerPurpose.INCIDENT_QUIET, TimerPurpose.CRASH_FALLBACK, TimerPurpose.ATTRIBUTION):
         attempt = turn.clear_timer(attempt, purpose)
-    incident = replace(incident, settled=True)
-    job = _count_failure(job, replace(attempt, incident=incident))
-    attempt = replace(attempt, incident=incident, failure_counted=True)
+    attempt = replace(attempt, incident=replace(incident, settled=True))
+    counted = _count_failure(job, attempt)
+    job = counted if attempt.final else job.with_attempt(attempt)
+    attempt = job.current(attempt)
     successor = job.successor_of(attempt)
     if successor is not None and successor.hold is not Hold.REQUEUE:
         text = f"Slurm has already put attempt {successor.id.index} in its place."
         return _withhold(turn, job, attempt, Refusal.OTHER_ATTEMPT, text)
     assert incident.finding is not None
-    verdict = judge(job, attempt, incident.finding, turn.policy)
+    verdict = judge(counted, attempt, incident.finding, turn.policy)
     for refusal, text in verdict.refusals:
         job = _withhold(turn, job, attempt, refusal, text)
     if verdict.desired is None:
@@ -387,7 +463,7 @@ def _settle(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
 
 
 def _count_failure(job: JobState, attempt: Attempt) -> JobState:
-    """Count failures in a row without a new checkpoint, each attempt once."""
+    """Count failures in a row without a new checkpoint, each attempt once, and only when it has ended."""
     if attempt.failure_counted:
         return job.with_attempt(attempt)
     step, best = attempt.checkpoint_step, job.best_checkpoint

@@ -37,9 +37,13 @@ def observe(turn: Turn, job: JobState, seen: JobObserved) -> JobState:
     if latest is None or attempt_id.index >= latest.id.index:
         job = _described(job, seen)
     known = job.attempt(attempt_id)
+    earlier = job.attempts if known is None else ()
     if known is None:
         job, known = _open(turn, job, attempt_id, seen)
     job = _move(turn, job, known, seen)
+    for before in earlier:
+        if job.attempt(before.id) is not None:
+            job = incidents.superseded(turn, job, job.current(before))
     attempt = job.attempt(attempt_id)
     return job if attempt is None else advices.reconcile(turn, job, seen, attempt)
 
@@ -278,8 +282,10 @@ def _move(turn: Turn, job: JobState, known: Attempt, seen: JobObserved) -> JobSt
     )
     if not attempt.final:
         job = job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
-        returned = known.state is AttemptState.SUSPENDED and attempt.state is AttemptState.RUNNING
-        return stall.resumed(turn, job, job.current(attempt)) if returned else job
+        if attempt.state is not AttemptState.RUNNING:
+            return job
+        job = stall.runs(turn, job, job.current(attempt), suspended=known.state is AttemptState.SUSPENDED)
+        return incidents.resumed(turn, job, job.current(attempt))
     attempt = turn.clear_timer(turn.clear_timer(attempt, TimerPurpose.STALL), TimerPurpose.STALL_ANSWER)
     if attempt.id.index == job.highest_index:
         attempt = turn.set_timer(attempt, TimerPurpose.JOB_CLOSE, turn.after(turn.policy.job_close_s))

@@ -17,8 +17,10 @@ SILENT = frozenset({Remedy.IGNORE, Remedy.WAIT})
 STEPS_WITHOUT_NUMBER = frozenset({"nan-steps", "dead-steps", "skipped-steps"})
 KEPT_HEARD = 8
 HEARD_MS = 2_400_000
-"""What a node said explains a failure that follows within this time: longer than ranks wait for each other, and than it
-takes to find steps slow of which watch keeps one in five minutes."""
+"""What was said explains within this time why others waited for it, or why nothing moves: longer than ranks wait for
+each other, and than it takes to find steps slow of which watch keeps one in five minutes."""
+LATELY_MS = 300_000
+"""Within this, it explains what itself is a cause."""
 IN_ORDER_MS = 100_000
 """A step that is told so long after a fault came after it, whatever their clocks say: no source is later than that."""
 
@@ -98,8 +100,10 @@ def kept(lines: tuple[Line, ...], root_line: RootLine) -> tuple[Line, ...]:
 
 
 def outweighs(line: Line, others: tuple[Line, ...], root_line: RootLine) -> bool:
-    """Whether a line explains the others, and says more than that they happened."""
-    return line.role is LineRole.CAUSE and root_line((*others, line)) is line
+    """Whether a line explains the others, and says something else than the one that explained them so far."""
+    if line.role is not LineRole.CAUSE:
+        return False
+    return not others or (line.signature != root_line(others).signature and root_line((*others, line)) is line)
 
 
 def is_told_again(attempt: Attempt, line: Line, now_ms: int) -> bool:
@@ -107,8 +111,7 @@ def is_told_again(attempt: Attempt, line: Line, now_ms: int) -> bool:
     incident = attempt.incident
     if incident is None or not incident.settled or now_ms - incident.last_line_ms > HEARD_MS:
         return False
-    said = (line.signature, line.evidence.node, line.witness)
-    return said in [(one.signature, one.evidence.node, one.witness) for one in incident.lines]
+    return _said(line) in map(_said, incident.lines)
 
 
 def hear_again(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
@@ -119,16 +122,24 @@ def hear_again(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
 
 
 def hear(attempt: Attempt, line: Line, now_ms: int) -> Attempt:
-    """Keep what a node said, in case the attempt fails."""
-    return replace(attempt, heard=(*attempt.heard, Heard(line, now_ms))[-KEPT_HEARD:])
+    """Keep what was said, in case the attempt fails; who repeats himself is kept once."""
+    others = tuple(one for one in attempt.heard if _said(one.line) != _said(line))
+    return replace(attempt, heard=(*others, Heard(line, now_ms))[-KEPT_HEARD:])
 
 
-def known_before(attempt: Attempt, now_ms: int) -> tuple[Line, ...]:
-    """What is known when an incident opens: what the attempt's nodes said within the time in which it explains a
-    failure, and the lines of an incident that was not decided yet."""
-    heard = tuple(one.line for one in attempt.heard if now_ms - one.heard_ms <= HEARD_MS)
+def _said(line: Line) -> tuple[str, str | None, Witness]:
+    return line.signature, line.evidence.node, line.witness
+
+
+def known_before(attempt: Attempt, line: Line | None, now_ms: int) -> tuple[Line, ...]:
+    """What is known when an incident opens, perhaps with a line: what was heard within the time in which it explains
+    that, and the lines of an incident that was not decided yet."""
+    limit_ms = LATELY_MS if line is not None and line.role is LineRole.CAUSE else HEARD_MS
+    heard = tuple(one.line for one in attempt.heard if now_ms - one.heard_ms <= limit_ms)
     incident = attempt.incident
-    return heard if incident is None or incident.settled else (*heard, *incident.lines)
+    if incident is None or incident.settled or now_ms - incident.last_line_ms > HEARD_MS:
+        return heard
+    return *heard, *incident.lines
 
 
 def outlive(attempt: Attempt, fact: ProgressObserved, now_ms: int) -> Attempt:

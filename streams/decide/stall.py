@@ -9,7 +9,7 @@ learned: that steps are rare now is no standstill; no answer means no action.
 from __future__ import annotations
 
 from schemas.decisions import AdviceWithheld, OutputAsked
-from schemas.facts import BlindReported, OutputChecked, PhaseEntered, ProgressObserved, TimerFired
+from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
 from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -22,6 +22,8 @@ LEARN_FROM = 5
 """Gaps between steps that must have been seen before the budget is learned from them."""
 GAP_FACTOR = 10
 """A learned budget is this many of the longest normal gaps."""
+MOST_RECENT = 4
+"""So many of the last steps are remembered: after a rollback that nobody told of, as many count for nothing."""
 LEAST_INTERVALS = 4
 """A learned budget is never under this many progress intervals (design, rule 15): watch throttles to one."""
 LEAST_LEARNED_S = 60
@@ -54,27 +56,22 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop, perhaps for another time."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
-    again = replace(stall, in_loop=False, stepped_ms=None, line_ms=None, highest=None, fallen=None)
+    again = replace(stall, in_loop=False, stepped_ms=None, line_ms=None, recent=())
     return _alive(turn, job, attempt, again)
 
 
 def moves(stall: Stall | None, step: int) -> bool:
     """Whether a step that was printed is movement.
 
-    Neither the same one again is, nor what is printed by ranks that stand still at two steps, in turn: the highest one
-    and the one below. A count that falls to its half or less began anew, as in each epoch or from an old checkpoint.
+    None of those that were printed lately is: ranks that stand still at different steps print them in turn. A count
+    that falls to its half or less began anew, as in each epoch or from an old checkpoint.
     """
-    if stall is None or stall.highest is None:
-        return True
-    return step != stall.highest and (2 * step <= stall.highest or step != stall.fallen)
+    return stall is None or step not in stall.recent or _begins_anew(stall, step)
 
 
-def _counted(stall: Stall, step: int) -> tuple[int, int | None]:
-    """The highest step and the one that was fallen back to, with this one."""
-    highest, fallen = stall.highest, stall.fallen
-    if highest is not None and highest // 2 < step < highest and (fallen is None or step < fallen):
-        return highest, step
-    return step, None  # onwards, counted anew, or risen from where it was rolled back to
+def _begins_anew(stall: Stall, step: int) -> bool:
+    highest = max(stall.recent, default=0)
+    return step < highest and 2 * step <= highest
 
 
 def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_ms: int) -> Stall:
@@ -83,7 +80,7 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
     One step after a phase was entered may have been printed late, by another rank; a second one ends the phase.
     """
     stall = before or Stall(True, now_ms, 0, 0, None, "", None)
-    highest, fallen = _counted(stall, fact.step)
+    counted = () if _begins_anew(stall, fact.step) else stall.recent
     # A gap that held a save or an evaluation is part of the rhythm, too: it only makes the budget longer.
     gap_ms = _gap_ms(job, stall, fact, now_ms)
     return replace(
@@ -92,8 +89,8 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         moved_ms=now_ms,
         stepped_ms=now_ms,
         line_ms=fact.line_ms,
-        highest=highest,
-        fallen=fallen,
+        recent=(*counted, fact.step)[-MOST_RECENT:],
+        tells_loss=stall.tells_loss or fact.loss is not None,
         gap_ms=max(stall.gap_ms, gap_ms),
         gaps=stall.gaps + (gap_ms > 0),
         phase=None if stall.stepped else stall.phase,
@@ -132,11 +129,13 @@ def saved(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _alive(turn, job, attempt, replace(stall, phase=phase, stepped=False))
 
 
-def resumed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
-    """The attempt was suspended and runs again: neither its silence nor the gap to its next step is its own."""
+def runs(turn: Turn, job: JobState, attempt: Attempt, *, suspended: bool) -> JobState:
+    """The attempt runs again. Where it was suspended, neither its silence nor the gap to its next step is its own."""
     if attempt.stall is None:
         return job
-    return _alive(turn, job, attempt, replace(attempt.stall, stepped_ms=None, line_ms=None))
+    if suspended:
+        return _alive(turn, job, attempt, replace(attempt.stall, stepped_ms=None, line_ms=None))
+    return job.with_attempt(_arm(turn, job, attempt))
 
 
 def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntered) -> JobState:
@@ -151,10 +150,12 @@ def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -
     stall = attempt.stall
     if stall is None or job.aps is None or attempt.final:
         return job
+    if attempt.state is not AttemptState.RUNNING:
+        return job
     due = stall.moved_ms + budget_ms(job, stall)
     if due > fact.due_ms:
         return job.with_attempt(turn.set_timer(attempt, TimerPurpose.STALL, due))
-    if attempt.state is not AttemptState.RUNNING or advices.is_busy(attempt) or _is_refused(turn, job, attempt, stall):
+    if advices.is_busy(attempt) or _is_refused(turn, job, attempt, stall):
         return _again(turn, job, attempt)
     asked = turn.emit(
         OutputAsked(
@@ -190,7 +191,7 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
     stall = replace(stall, asked="")
     attempt = replace(attempt, stall=stall)
     if attempt.state is not AttemptState.RUNNING:
-        return _again(turn, job, attempt)
+        return job.with_attempt(attempt)
     if fact.error is not None or fact.last_output_ms is None:
         text = f"Whether the attempt still prints could not be seen: {fact.error or 'no file was read'}."
         return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)
@@ -200,7 +201,7 @@ def answered(turn: Turn, job: JobState, attempt: Attempt, fact: OutputChecked) -
     if stall.phase is Phase.FINISHING:
         text = f"The attempt said that it ends, and output came {_s(quiet_ms)} ago."
         return _withhold(turn, job, attempt, Refusal.RECENT_OUTPUT, text)
-    if stall.blind:
+    if attempt.blind:
         text = f"Output came {_s(quiet_ms)} ago, and watch does not see what it says: steps may well come."
         return _withhold(turn, job, attempt, Refusal.UNKNOWN_STATE, text)
     if still_ms >= turn.policy.stall_patience * _configured_ms(job, stall):
@@ -213,14 +214,6 @@ def _recent_ms(turn: Turn, budget: int) -> int:
     """How old output may be and still be recent: a line each minute and a half is no silence where fourteen minutes of
     it are allowed. Not all of the budget: the steps after the last one that was kept are output, too."""
     return max(min(int(turn.policy.stall_recent_s * 1000), budget * 3 // 4), budget // 2)
-
-
-def blinded(job: JobState, attempt: Attempt, fact: BlindReported) -> JobState:
-    """Watch can't see what the attempt does, or sees again: meanwhile, that no step is told proves nothing."""
-    stall = attempt.stall
-    if stall is None:
-        return job
-    return job.with_attempt(replace(attempt, stall=replace(stall, blind=bool(fact.kinds))))
 
 
 def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:

@@ -119,12 +119,10 @@ class Stall:
     """The same by the line's own time."""
     stepped: bool = False
     """A step was recorded since a phase was entered last."""
-    highest: int | None = None
-    """The highest step of the count that the attempt is in; None where any step is one more."""
-    fallen: int | None = None
-    """The lower step that was last fallen back to: by a rollback, or because another rank is that far."""
-    blind: bool = False
-    """Watch can't see what the attempt does."""
+    recent: tuple[int, ...] = ()
+    """The last different steps of the count that the attempt is in; empty where any step is one more."""
+    tells_loss: bool = False
+    """Some step of the attempt told its loss."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +176,8 @@ class Attempt:
     timer_generation: int
     incident: Incident | None
     advice: Advice | None
+    blind: bool = False
+    """Watch can't see what the attempt does."""
 
     @property
     def final(self) -> bool:

@@ -15,7 +15,7 @@ from schemas.facts import Fact, TimerFired, job_of
 from schemas.identity import JobKey, job_key
 from schemas.policy import Policy
 from schemas.topics import emitted_route
-from streams.decide.decide import Outcome, decide, park
+from streams.decide.decide import Decided, decide, park
 from streams.decide.state import JobState
 from streams.records import Incoming, Outgoing
 from streams.run.state_codec import JOB_STATES
@@ -41,13 +41,13 @@ class Worker(StatefulWorker[Fact, JobState, Emitted]):
             raise TypeError(f"{type(decoded).__name__} is no fact")
         return cast(Fact, decoded)
 
-    def _decide(self, record: Incoming, fact: Fact, state: JobState | None) -> Outcome:
+    def _decide(self, record: Incoming, fact: Fact, state: JobState | None) -> Decided:
         key = job_of(fact)
         if _record_key(key) != record.key:
             raise ValueError(f"the record's key {record.key!r} is not its job, {key!r}")
         return decide(state, fact, record.recorded_ms, self._policies)
 
-    def _parked(self, record: Incoming, state: JobState | None, reason: str) -> Outcome:
+    def _parked(self, record: Incoming, state: JobState | None, reason: str) -> Decided:
         key = record.key.decode("utf-8", "replace")
         place = (record.topic, record.partition, record.offset)
         after, events = park(state, key, place, reason, record.recorded_ms)

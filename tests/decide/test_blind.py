@@ -1,4 +1,4 @@
-"""That watch is blind is recorded, and decides nothing."""
+"""That watch is blind is remembered, and decides nothing by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.vocabulary import AttemptState, BlindKind
 from tests.decide.story import Story, attempt
 
 
-def test_being_blind_changes_nothing_but_what_was_taken_in() -> None:
+def test_being_blind_concludes_nothing() -> None:
     story = Story()
     story.observe(AttemptState.RUNNING)
     before = story.state
@@ -32,6 +32,7 @@ def test_being_blind_changes_nothing_but_what_was_taken_in() -> None:
     after = story.state
     assert after is not None
     [was], [now] = before.attempts, after.attempts
-    assert replace(now, marks=was.marks) == was
+    assert now.blind
+    assert replace(now, marks=was.marks, blind=False) == was
     assert story.take(report) == ()
     assert story.state == after
