@@ -24,12 +24,13 @@ from streams.records import Incoming
 from streams.replay.export import export
 from streams.replay.history import StoredRecord
 from streams.run.worker import Worker
-from tests.corpus.running import RUNNING
+from tests.corpus.running import RUNNING, STRAGGLERS
 from tests.decide.story import Story
 from tests.replay.memory import MemoryHistory, Store
 from tests.watch.test_cases_decided import told
 from tests.watch.test_cases_score import DATA
 
+KNOWN = POLICIES | {STRAGGLERS.digest(): STRAGGLERS}
 FOLDER = Path(__file__).parent
 CODEC = Codec(FixedIds())
 
@@ -89,7 +90,7 @@ def journal() -> list[StoredRecord]:
 
 
 def decided(facts: list[StoredRecord]) -> list[StoredRecord]:
-    worker, stores = Worker(CODEC, POLICIES, "corpus"), defaultdict[bytes, Store](Store)
+    worker, stores = Worker(CODEC, KNOWN, "corpus"), defaultdict[bytes, Store](Store)
     records: list[StoredRecord] = []
     for one in facts:
         record = Incoming(one.topic, 0, one.offset, one.key, one.value, [], one.timestamp_ms)
@@ -110,7 +111,7 @@ def main() -> None:
         print(f"{path.name} is there already, and stays as it is")
         return
     facts = journal()
-    count = export(MemoryHistory(facts, decided(facts)), POLICIES, path, lambda _: None)
+    count = export(MemoryHistory(facts, decided(facts)), KNOWN, path, lambda _: None)
     print(f"{path.name}: {count} records, {path.stat().st_size} bytes")
 
 

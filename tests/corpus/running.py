@@ -9,6 +9,8 @@ from schemas.policy import Policy
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Phase, Remedy, Scope
 from tests.decide.story import Story
 
+STRAGGLERS = Policy(straggler_recovery=1)
+
 
 def trained(policy: Policy | None = None, every_s: float = 60) -> Story:
     story = Story() if policy is None else Story(policy=policy)
@@ -141,7 +143,7 @@ def suspended() -> Story:
 
 def slow() -> Story:
     """Steps that become slow while a node says why, where stragglers are restarted."""
-    story = trained(Policy(straggler_recovery=1))
+    story = trained(STRAGGLERS)
     story.node_fault("a slow clock", fault_class=FaultClass.STRAGGLER, role=LineRole.CONSEQUENCE, precedence=50)
     for step in range(20, 30):
         story.progress(step, seconds=0.9)
