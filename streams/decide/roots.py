@@ -38,7 +38,10 @@ FORERUNNERS = {
     "save-unfinished": {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG},
 }
 # Failures by themselves, too.
-BEGINNINGS = FORERUNNERS | {"slurmd-silent": {FaultClass.NETWORK_IB}}
+BEGINNINGS = FORERUNNERS | {
+    "slurmd-silent": {FaultClass.NETWORK_IB},
+    "row-remap-recorded": {FaultClass.GPU_MEMORY_ECC},
+}
 QUIET = PATIENT | FORERUNNERS.keys()
 
 # What repeats that another rank waited in vain, or that a transfer failed: no root where one says so at first hand.

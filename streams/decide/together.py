@@ -17,7 +17,7 @@ VICTIMS = 3
 _OF_PROCESS = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): \d+, .{0,20}?pid='?(?P<pid>\d+)")
 _WAITING = {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG}
 _BLOCKED = {"hung-task"}
-_OF_DRIVER = "xid-"
+_OF_DRIVER, _IN_DRIVER = "xid-", "stuck-in-driver"
 _ALREADY_FATAL = {"sxid-fatal"}
 FORERUN_MS = 10 * 60_000
 """A sign explains what follows it within this time; what is not done yet, as long as it takes."""
@@ -95,15 +95,17 @@ def outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
 
 
 def blocked_in_driver(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
-    """Processes that stay blocked in the kernel after the GPU's driver cleaned up wait for the driver, and for ever."""
+    """Processes blocked in the kernel within the GPU's driver, or after it cleaned up, wait for it for ever."""
     if root.signature not in _BLOCKED:
         return None
     told = [line for line in lines if line.signature.startswith(_OF_DRIVER) and moment(line) < moment(root)]
     first = min((line for line in told if line.evidence.node == root.evidence.node), key=moment, default=None)
+    if first is None and any(line.signature == _IN_DRIVER for line in lines):
+        first = root
     if first is None:
         return None
     node = first.evidence.node
-    text = f"{what(first)}; then {what(root)}"
+    text = f"{what(first)}; then {what(root)}" if first is not root else f"{what(root)}, in the GPU's driver"
     nodes = (node,) if node is not None else ()
     return said(first, FaultClass.GPU_HARDWARE, Scope.NODE, Remedy.RESTART_EXCLUDING_NODE, 0.6, text, nodes)
 

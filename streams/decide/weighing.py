@@ -48,9 +48,11 @@ _OF_THE_PROGRAM = {"duplicate-gpu", "nccl-setup"}
 _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK}
 # What the driver tells of a program's kernels, as a rule.
 _ON_GPU = "xid-application"
+# The program wanted to requeue its job, and could not.
+_NOT_REQUEUED = "requeue-failed"
 _LAUNCHERS_SUMMARY = "torchrun-root-cause"
 # By which a program gives up on numbers that are none.
-_GAVE_UP = {"loss-scale-minimum"}
+_GAVE_UP = {"loss-scale-minimum", "loss-scale-floor"}
 
 
 def weigh(lines: Sequence[Line], scene: Scene) -> Cause:
@@ -95,7 +97,7 @@ def _handed_over(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | No
         return None
     waiting = (line for line in lines if line.remedy is Remedy.WAIT and line.fault_class in ENDED_BY_SCHEDULER)
     handed = next(waiting, None)
-    if handed is None:
+    if handed is None or any(line.signature == _NOT_REQUEUED for line in lines):
         return None
     torn_down = root.fault_class in BETWEEN_RANKS and moment(root) > moment(handed)
     weaker = root.precedence // TIER < handed.precedence // TIER
