@@ -85,8 +85,8 @@ def _of_many_nodes(root: Line, lines: Sequence[Line]) -> Line | None:
 def outwaited(root: Line, lines: Sequence[Line], _scene: Scene) -> Cause | None:
     """Clients of shared storage that wait for it: what others wait for then, and else nothing."""
     if _is_patience_only(lines):
-        text = f"{what(root)}, and nothing failed of it"
-        return said(root, FaultClass.BENIGN_NOISE, Scope.JOB, Remedy.IGNORE, 0.6, text)
+        text = f"{what(root)}, and nothing failed of it so far"
+        return said(root, FaultClass.STORAGE_IO, Scope.UNKNOWN, Remedy.WAIT, 0.5, text)
     silent = _waited_for_storage(root, lines)
     if silent is None:
         return None

@@ -22,6 +22,8 @@ _PART = re.compile(
     rb"\s*((?:[A-Za-z][\w.-]{0,62} )?\[?(?:gpu|device|cuda:)[ _]?\d{1,3}\]?):? "
     rb"(forward|backward|step|gemm|matmul|iteration)[ :=]{1,3}(\d{1,6}(?:\.\d{1,6})?) ?(m?s)\s*$"
 )
+# A row of nvidia-smi's table of GPUs that are busy: `1, 100 %, 150.02 W, 787 MHz, Active`.
+_CLOCK = re.compile(rb"\s*(\d{1,3}), +(?:9\d|100) %, [^\n]{0,80}?\b(\d{2,5}) MHz\b")
 _SPEED = re.compile(
     rb"(?i)((?:gpu|device|adapter|cuda:)[ _#]?\d+)\b(.{0,80}?)\b(\d{1,9}(?:\.\d{1,9})?) ?([GT])FLOP(?:S|/s)\b"
 )
@@ -58,6 +60,9 @@ class Peers:
         timed, fast = _SECONDS.match(line), _SPEED.search(line) if b"flop" in line.lower() else None
         if timed is not None:
             self._note(_ITEMS, timed[1], float(timed[2]))
+        clock = _CLOCK.match(line)
+        if clock is not None:
+            self._note(b"MHz", b"GPU " + clock[1], 1 / float(clock[2]))
         part = _PART.match(line)
         if part is not None:
             self._note(_ITEMS + part[2], part[1], float(part[3]) / _A_SECOND[part[4]])
