@@ -156,7 +156,7 @@ def test_a_notice_of_preemption_is_the_root_of_what_it_tears_down_and_of_nothing
 
 def test_storage_that_is_waited_for_is_a_fault_only_where_somebody_waits_in_vain() -> None:
     alone = weigh([waiting(10), waiting(20)], HERE)
-    assert (alone.fault_class, alone.remedy) == (FaultClass.BENIGN_NOISE, Remedy.IGNORE)
+    assert (alone.fault_class, alone.remedy) == (FaultClass.STORAGE_IO, Remedy.WAIT)
     cause = weigh([waiting(10), timeout(20, 5, 3)], HERE)
     assert (cause.fault_class, cause.remedy, cause.root.signature) == (
         FaultClass.STORAGE_IO,
