@@ -26,6 +26,8 @@ class Writer:
     progress_interval_ms: int
     raw_job_id: int
     """The job as Slurm itself names it where it writes into the output."""
+    running_ms: int | None = None
+    """When it was seen to run, of one that does as far as known."""
 
     @property
     def attempt(self) -> AttemptId:
@@ -67,8 +69,9 @@ def claims_of(views: Iterable[JobView]) -> Mapping[str, Claim]:
             continue
         interval_ms = view.aps.progress_kept_every_ms if view.aps else DEFAULT_INTERVAL_MS
         for attempt, window in zip(view.attempts, windows_of(view), strict=True):
+            running_ms = view.viewed_ms if attempt.state is AttemptState.RUNNING else None
             for path in dict.fromkeys(attempt.log_paths):
-                writers[path].append(Writer(window, attempt.nodes, interval_ms, view.raw_job_id))
+                writers[path].append(Writer(window, attempt.nodes, interval_ms, view.raw_job_id, running_ms))
                 jobs[path].add(f"{view.cluster}/{view.job_id}")
                 if window.start_ms is not None and window.end_ms is None:
                     running.add(path)

@@ -183,7 +183,7 @@ class Source:
 
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
         """Give the facts of pending lines, up to the first whose owner is not known yet."""
-        windows = self._notices.windows(claim)
+        windows = self._notices.windows(claim, now_ms)
         while self._pending:
             pending = self._pending[0]
             verdict = self._verdict(pending, claim, windows, now_ms)

@@ -499,9 +499,7 @@ def noticed(path: Path, notice: str = REQUEUED) -> Source:
 
 
 @pytest.mark.parametrize("line", [xid("10:09:59.000"), ECC], ids=["stamped", "seen to appear"])
-@pytest.mark.parametrize(
-    "why", ["JOB REQUEUE", "PREEMPTION", "TIME LIMIT", "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"]
-)
+@pytest.mark.parametrize("why", ["JOB REQUEUE", "PREEMPTION", "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"])
 def test_lines_after_slurm_took_the_job_away_wait_for_the_attempt_that_wrote_them(
     path: Path, line: str, why: str
 ) -> None:
