@@ -111,14 +111,15 @@ class Matcher:
     def scan(
         self,
         block: bytes,
-        before: bytes = b"",
+        before: bytes | None = b"",
         step_interval_ms: int = 0,
         step_stride: int = 0,
         own: Sequence[Any] = (),
     ) -> list[Found]:
         """Return the lines of a block that say something, in their order.
 
-        `before`: the last lines of the block before it, which some signatures need to see. `step_interval_ms`: one step
+        `before`: the last lines of the block before it, which some signatures need to see; None where nobody knows
+        them: then what those would tell is left open. `step_interval_ms`: one step
         in this time is enough, and with `step_stride` one in so many bytes; of steps in a row that are closer the ones
         between may be left out. `own`: what finds lines of the job's own format; they are returned, whatever they say.
         """
@@ -213,7 +214,7 @@ class Matcher:
     def _fault(self, line: bytes, signatures: list[Signature], around: Surroundings) -> Fault | None:
         """The weightiest signature that matches; none if a weightier one says that the line means nothing."""
         for signature in signatures:
-            captured = matched(signature, line, around)
+            captured = matched(signature, line, around) if _is_judged(signature, around) else None
             if captured is not None and not self._silenced(signature, line, around):
                 return _fault_of(signature, captured, line)
         return None
@@ -221,7 +222,8 @@ class Matcher:
     def _silenced(self, signature: Signature, line: bytes, around: Surroundings) -> bool:
         least = MOST_SILENT if signature.loud else signature.precedence + 1
         found = [self._silent[number] for number in self._silent_patterns(line)]
-        return any(one.precedence >= least and matched(one, line, around) for one in found)
+        weighty = (one for one in found if one.precedence >= least)
+        return any(not _is_judged(one, around) or matched(one, line, around) for one in weighty)
 
 
 def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured | None:
@@ -237,6 +239,11 @@ def matched(signature: Signature, line: bytes, around: Surroundings) -> Captured
         return captured
     frame = signature.context.search(around.before)
     return None if frame is None else Captured(captured.start, frame.groups | captured.groups)
+
+
+def _is_judged(signature: Signature, around: Surroundings) -> bool:
+    """Whether all is known that the signature looks at."""
+    return around.knows_before or (signature.context is None and signature.unless_context is None)
 
 
 def _step(known: Format, line: bytes, around: Surroundings) -> Step | None:

@@ -27,6 +27,19 @@ OwnSearches = Callable[[Labels], Sequence[Any]]
 
 
 @dataclass(frozen=True)
+class _Tail:
+    """The last lines of a stream, and the record that they end with."""
+
+    text: bytes
+    cursor: str
+    mark: int
+
+    def is_before(self, record: SourceLine) -> bool:
+        """Whether the record comes after these lines; else it is one of a window that is looked at again."""
+        return record.cursor != self.cursor or record.mark > self.mark
+
+
+@dataclass(frozen=True)
 class Said:
     """A line of interest, and the record that it stands in."""
 
@@ -41,7 +54,7 @@ class Records:
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._tails: OrderedDict[Labels, bytes] = OrderedDict()
+        self._tails: OrderedDict[Labels, _Tail] = OrderedDict()
         self._given = Given()
 
     def said(self, batch: Batch, now_ms: int, own: OwnSearches = lambda _labels: ()) -> list[Said]:
@@ -78,12 +91,24 @@ class Records:
             starts.append(position)
             position += len(records[number].text) + 1
         text = b"".join(records[number].text + b"\n" for number in numbers)
-        before = self._tails.pop(labels, b"")
-        self._tails[labels] = tail_of(text)
+        found = self._reading.matcher.scan(text, self._before(labels, records[numbers[0]]), own=own(labels))
+        self._remember(labels, text, records[numbers[-1]])
+        return [(numbers[bisect_right(starts, one.start) - 1], one.start, one) for one in found]
+
+    def _before(self, labels: Labels, first: SourceLine) -> bytes | None:
+        """The stream's lines before this record; None where they are not known any more."""
+        tail = self._tails.get(labels)
+        if tail is None:
+            return b""
+        return tail.text if tail.is_before(first) else None
+
+    def _remember(self, labels: Labels, text: bytes, last: SourceLine) -> None:
+        tail = self._tails.get(labels)
+        if tail is None or tail.is_before(last):
+            self._tails[labels] = _Tail(tail_of(text), last.cursor, last.mark)
+        self._tails.move_to_end(labels)
         if len(self._tails) > MOST_STREAMS:
             self._tails.popitem(last=False)
-        found = self._reading.matcher.scan(text, before, own=own(labels))
-        return [(numbers[bisect_right(starts, one.start) - 1], one.start, one) for one in found]
 
     def _line(self, record: SourceLine, found: Found, count: int, now_ms: int) -> Line:
         own_ms = stamp_ms(found.line, zone=self._reading.zone, near_ms=now_ms)

@@ -21,9 +21,9 @@ _MARK = re.compile(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a line stands: in `text` at `start`, after the lines `earlier` of another block."""
+    """Where a line stands: in `text` at `start`, after the lines `earlier` of another block, if those are known."""
 
-    earlier: bytes
+    earlier: bytes | None
     text: bytes
     start: int
     line: bytes
@@ -36,6 +36,11 @@ class Surroundings:
         if low == 0 and self.earlier:
             before = self.earlier[-BEFORE_BYTES:] + before
         return self._own(before)
+
+    @property
+    def knows_before(self) -> bool:
+        """Whether `before` holds all the lines that are to be looked at."""
+        return self.earlier is not None or self.start >= BEFORE_BYTES
 
     @cached_property
     def after(self) -> bytes:
