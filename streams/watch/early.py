@@ -21,6 +21,8 @@ class Written:
 
     def saves(self, found: Found) -> Iterator[Checkpoint]:
         """The saves that are known with this line to be complete."""
+        if found.loaded is not None:
+            self._early = None
         if found.progress is not None:
             yield from self._moved(found.progress.of_run)
         if found.phase is Phase.FINISHING:
@@ -35,12 +37,14 @@ class Written:
         self._early, self._since = saved, self._step
 
     def _moved(self, step: int) -> Iterator[Checkpoint]:
-        """Steps that go back are those of another run."""
+        """Steps that go back a little are those of another rank, or of shorter epochs; far back, of another run."""
         self._step = step
         if self._since is None:
             self._since = step
-        elif step != self._since:
-            yield from self._went_on(step > self._since)
+        elif step > self._since:
+            yield from self._went_on(True)
+        elif 2 * step < self._since:
+            self._early = None
 
     def _went_on(self, written: bool) -> Iterator[Checkpoint]:
         if written and self._early is not None:

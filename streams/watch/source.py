@@ -175,11 +175,16 @@ class Source:
         return len(lines)
 
     def _look_back(self, block: Block, claim: Claim, stamp: Stamp) -> None:
-        """Notices are not written down: after a restart those just before the place are read again."""
-        if not self._looked_back:
-            self._looked_back = True
-            earlier = self._follower.before(block.start.offset, NEAR_BYTES)
-            self._notices.read(earlier, claim, stamp, None, block.read_ms)
+        """Neither notices nor saves that wait for the program to go on are written down: after a restart those just
+        before the place are read again. A save is nobody's where several attempts could have written it."""
+        if self._looked_back:
+            return
+        self._looked_back = True
+        earlier = self._follower.before(block.start.offset, NEAR_BYTES)
+        self._notices.read(earlier, claim, stamp, None, block.read_ms)
+        if len(claim.writers) == 1:
+            whole = earlier if len(earlier) == block.start.offset else earlier.partition(b"\n")[2]
+            self._teller.recall(self._reading.matcher.scan(whole), claim.writers[0].attempt)
 
     def _settle(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
         """Give the facts of pending lines, up to the first whose owner is not known yet."""

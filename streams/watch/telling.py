@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
@@ -68,6 +68,13 @@ class Teller:
             yield loaded_fact(line, attempt, found.loaded, step)
         if found.phase is not None and self._throttle.keeps_phase(attempt, found.phase, at_ms):
             yield phase_fact(line, attempt, found.phase)
+
+    def recall(self, earlier: Iterable[Found], attempt: AttemptId) -> None:
+        """Lines that were told before a restart: a save among them may be one only once the program goes on."""
+        written = self._written.setdefault(attempt, Written())
+        for found in earlier:
+            for _told in written.saves(found):
+                pass
 
     def forget(self, kept: set[AttemptId]) -> None:
         """Forget all attempts but these."""

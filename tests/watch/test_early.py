@@ -8,10 +8,12 @@ import pytest
 
 from schemas.facts import CheckpointSaved
 from streams.watch.source import Source
-from tests.watch.parts import T0, everything, facts_of, matcher, reading, running
+from tests.watch.parts import T0, everything, facts_of, matcher, reading, restarted, running
+from tests.watch.test_source import two_attempts
 
 BAR = "Epoch {epoch}:  22%|##2       | {step}/100 [00:17<01:02,  4.47s/it, loss=1.07, v_num=5]"
 SAVE = "Epoch {epoch}, global step {step}: 'loss' reached 0.9 (best 0.9), saving model to '/ckpt/{step}.ckpt' as top 1"
+LOADED = "Resuming training from checkpoint /ckpt/run1/checkpoint-50"
 FULL = "OSError: [Errno 28] No space left on device: '/ckpt/99.ckpt'"
 
 
@@ -32,6 +34,9 @@ def save(epoch: int, step: int) -> str:
         ([bar(0, 99), save(0, 99), bar(1, 1)], [99]),
         ([bar(0, 99), save(0, 99), bar(1, 1), bar(1, 2)], [99]),
         ([bar(0, 99), save(0, 99), bar(0, 3), bar(1, 1)], []),
+        ([bar(0, 99), save(0, 99), bar(0, 98), bar(1, 1)], [99]),
+        ([bar(1, 99), save(1, 199), bar(1, 9), bar(1, 99), bar(2, 0)], [199]),
+        ([bar(0, 99), save(0, 99), LOADED, bar(1, 1)], []),
         ([save(0, 99), bar(0, 99)], []),
         ([save(0, 99), bar(0, 99), bar(1, 1)], [99]),
         ([save(0, 99), save(1, 198)], [99]),
@@ -44,6 +49,31 @@ def test_it_counts_once_the_program_went_on(lines: list[str], saved: list[int], 
     path.write_text("".join(f"{line}\n" for line in lines))
     facts = facts_of(everything(Source(str(path), reading()), T0 + 600_000, running(path)))
     assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == saved
+
+
+@pytest.mark.parametrize("lines", [[bar(0, 98), bar(0, 99), save(0, 99)], [save(0, 99), bar(0, 99)], [save(0, 99)]])
+def test_it_counts_also_if_watch_was_restarted_before_the_program_went_on(lines: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    source, claim = Source(str(path), reading()), running(path)
+    assert [fact for fact in everything(source, T0 + 600_000, claim) if isinstance(fact, CheckpointSaved)] == []
+    source = restarted(source, T0 + 601_000)
+    with path.open("a") as file:
+        file.write(f"{bar(1, 1)}\n{bar(1, 2)}\n")
+    facts = everything(source, T0 + 602_000, claim) + everything(restarted(source, T0 + 603_000), T0 + 604_000, claim)
+    assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == [99]
+
+
+def test_whose_it_was_of_several_attempts_nobody_knows_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text(f"{bar(0, 99)}\n{save(0, 99)}\n")
+    source = Source(str(path), reading())
+    everything(source, T0 + 600_000, running(path))
+    source = restarted(source, T0 + 601_000)
+    with path.open("a") as file:
+        file.write(f"{bar(1, 1)}\n{bar(1, 2)}\n")
+    facts = everything(source, T0 + 602_000, two_attempts(path))
+    assert [fact for fact in facts if isinstance(fact, CheckpointSaved)] == []
 
 
 @pytest.mark.parametrize(
