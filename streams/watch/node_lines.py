@@ -133,7 +133,7 @@ class NodeLines:
             return None
         at_ms = where.read_ms if line_ms is None else line_ms
         signature = fault.signature
-        if not self._throttle.keeps_fault((self._cluster, host), signature.id, None, None, at_ms):
+        if not self._throttle.keeps_fault((self._cluster, host), signature.id, None, None, at_ms, where.read_ms):
             return None
         text = kept_text(found.line, found.at)
         evidence = Evidence(

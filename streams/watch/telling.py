@@ -52,21 +52,21 @@ class Teller:
         found = _as_own(line.found, self._own.of(attempt)) if self._own else line.found
         at_ms = line.read_ms if line.line_ms is None else line.line_ms
         if found.fault is not None:
-            origin = _origin(line, writer, said)
-            if self._throttle.keeps_fault(attempt, found.fault.signature.id, origin.node, origin.rank, at_ms):
+            origin, signature = _origin(line, writer, said), found.fault.signature.id
+            if self._throttle.keeps_fault(attempt, signature, origin.node, origin.rank, at_ms, line.read_ms):
                 yield fault_fact(line, attempt, found.fault, origin)
         if found.progress is not None:
-            self._steps[attempt] = found.progress.of_run
+            self._steps[attempt] = number = found.progress.of_run
             if self._learns_no_more(line, attempt, found.progress):
                 yield fault_fact(line, attempt, fault_of(found.progress.at), _origin(line, writer, said))
-            if self._throttle.keeps_progress(attempt, at_ms, writer.progress_interval_ms):
+            if self._throttle.keeps_progress(attempt, number, at_ms, line.read_ms, writer.progress_interval_ms):
                 yield progress_fact(line, attempt, found.progress)
         for saved in self._written.setdefault(attempt, Written()).saves(found):
             if (step := self._step_of(saved, line, attempt)) is not None:
                 yield saved_fact(line, attempt, saved, step)
         if found.loaded is not None and (step := self._step_of(found.loaded, line, attempt)) is not None:
             yield loaded_fact(line, attempt, found.loaded, step)
-        if found.phase is not None and self._throttle.keeps_phase(attempt, found.phase, at_ms):
+        if found.phase is not None and self._throttle.keeps_phase(attempt, found.phase, at_ms, line.read_ms):
             yield phase_fact(line, attempt, found.phase)
 
     def recall(self, earlier: Iterable[Found], attempt: AttemptId) -> None:

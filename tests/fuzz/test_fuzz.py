@@ -79,9 +79,9 @@ def test_nuls_in_lines_do_not_confuse_what_is_proposed_as_a_format() -> None:
 def test_any_number_of_hosts_in_a_node_log_takes_bounded_memory() -> None:
     throttle = Throttle()
     for number in range(MOST_BURSTS + 100):
-        assert throttle.keeps_fault(("local", f"host{number}"), "xid", None, None, T0)
+        assert throttle.keeps_fault(("local", f"host{number}"), "xid", None, None, T0, T0)
     assert len(throttle._bursts) == MOST_BURSTS
-    kept = [throttle.keeps_fault(("local", f"host{MOST_BURSTS}"), "xid", None, None, T0) for _ in range(20)]
+    kept = [throttle.keeps_fault(("local", f"host{MOST_BURSTS}"), "xid", None, None, T0, T0) for _ in range(20)]
     assert sum(kept) == MOST_OF_ORIGIN - 1, "the newest ones are remembered"
 
 

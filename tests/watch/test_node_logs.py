@@ -287,9 +287,11 @@ def test_a_fault_that_lasts_is_told_by_few_facts(every_s: int) -> None:
 
 def test_a_clock_that_steps_back_a_little_lets_no_flood_through() -> None:
     throttle = Throttle()
-    kept = [throttle.keeps_fault("node2", "xid", None, None, XID_MS - number) for number in range(1_000)]
+    kept = [throttle.keeps_fault("node2", "xid", None, None, XID_MS - number, XID_MS) for number in range(1_000)]
     assert 0 < kept.count(True) <= MOST_OF_ORIGIN
-    assert throttle.keeps_fault("node2", "xid", None, None, XID_MS - 3_600_000), "another log is counted by itself"
+    assert throttle.keeps_fault("node2", "xid", None, None, XID_MS - 3_600_000, XID_MS), (
+        "another log is counted by itself"
+    )
 
 
 def test_secrets_are_masked_and_a_fault_without_a_host_is_counted() -> None:
