@@ -189,15 +189,15 @@ def recorded_ms(message: Message) -> int:
     return int(timestamp)
 
 
-def send(to: Producer, topic: Topic, key: str, encoded: Encoded, on_delivery: Any = None) -> None:
-    """Produce one event, making room first where the queue is full."""
+def send(to: Producer, topic: Topic, key: str, encoded: Encoded | None, on_delivery: Any = None) -> None:
+    """Produce one event, or a tombstone where there is none, making room first where the queue is full."""
     while True:
         try:
             to.produce(
                 topic.name,
                 key=key.encode(),
-                value=encoded.value,
-                headers=list(encoded.headers),
+                value=None if encoded is None else encoded.value,
+                headers=[] if encoded is None else list(encoded.headers),
                 on_delivery=on_delivery,
             )
         except BufferError:

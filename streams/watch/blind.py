@@ -20,6 +20,7 @@ from schemas.vocabulary import AttemptState, BlindKind, Mode
 from streams.sources.files import FileState
 from streams.watch.events import LineFact
 from streams.watch.guessing import LOOKED_AT, Guess, guess
+from streams.watch.memories import of_blindness
 from streams.watch.own import OwnFormats
 from streams.watch.sight import FileSight, Finding, StoreSight, findings, unknown_format
 from streams.watch.source import Source
@@ -128,7 +129,7 @@ class BlindWatch:
     def _new(self, attempt: AttemptId, now_ms: int) -> _Sight:
         sight = self._sights[attempt] = _Sight(now_ms)
         for kind in BlindKind:
-            known = self._positions.get(_memory(attempt, kind))
+            known = self._positions.get(of_blindness(attempt, kind))
             if known is not None:
                 sight.told[kind] = known
         return sight
@@ -252,7 +253,7 @@ class BlindWatch:
         epoch = 0 if before is None else before.epoch + (1 - ended)
         event_id = derived_id("blind", attempt.key, kind, epoch, ended)
         proposed = sight.guess.pattern if sight.guess is not None and kind is BlindKind.UNKNOWN_FORMAT else ""
-        memory = SourceRead(event_id, "", _memory(attempt, kind), proposed, epoch, ended, 0, None, now_ms)
+        memory = SourceRead(event_id, "", of_blindness(attempt, kind), proposed, epoch, ended, 0, None, now_ms)
         sight.told[kind] = memory
         self._moved.append(memory)
         return BlindReported(
@@ -273,8 +274,3 @@ class BlindWatch:
 def _says_more(found: Guess | None, proposed: str) -> bool:
     """Whether a line that counts was found after it was told that none is known, or after one that may be none."""
     return found is not None and found.pattern != proposed and (found.certain or not proposed)
-
-
-def _memory(attempt: AttemptId, kind: BlindKind) -> str:
-    """Under which name it is remembered what was told."""
-    return f"blind:{kind}/{attempt.key}"

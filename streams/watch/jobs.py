@@ -93,6 +93,8 @@ def read_positions(bootstrap: str, codec: Codec) -> dict[str, SourceRead]:
         read = _event(codec, message, SourceRead)
         if read is not None:
             positions[_key(message)] = read
+        elif message.value() is None:
+            positions.pop(_key(message), None)
 
     consumer = reader(bootstrap, "recovery-watch-positions")
     try:

@@ -14,6 +14,7 @@ from schemas.bookkeeping import SourceRead
 from schemas.decisions import JobView
 from schemas.identity import AttemptId, derived_id
 from schemas.patterns import BadPattern, check_of_job, compiled
+from streams.watch.memories import is_proposal, of_proposal
 from streams.watch.packs import Format, FormatPart
 from streams.watch.patterns import compile_pattern
 from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
@@ -57,9 +58,7 @@ class OwnFormats:
 
     def __init__(self, positions: Mapping[str, SourceRead] | None = None) -> None:
         """`positions`: where the site lets found shapes be used, what was remembered of them."""
-        self._remembered = {
-            name: read.identity for name, read in (positions or {}).items() if name.startswith("proposed:")
-        }
+        self._remembered = {name: read.identity for name, read in (positions or {}).items() if is_proposal(name)}
         self._compiled: dict[_Patterns, OwnFormat] = {}
         self._given: dict[AttemptId, OwnFormat] = {}
         self._found: dict[AttemptId, OwnFormat] = {}
@@ -90,7 +89,7 @@ class OwnFormats:
     def use(self, attempt: AttemptId, pattern: str, now_ms: int) -> SourceRead:
         """Read the attempt's steps by a pattern that was found; return what is to be remembered of it."""
         self._found[attempt] = own_format(pattern)
-        name = _memory(attempt)
+        name = of_proposal(attempt)
         return SourceRead(derived_id("proposed", attempt.key, pattern), "", name, pattern, 0, 0, 0, None, now_ms)
 
     def of(self, attempt: AttemptId) -> OwnFormat | None:
@@ -112,12 +111,13 @@ class OwnFormats:
 
     def _find_again(self, attempts: set[AttemptId]) -> None:
         self._found = {attempt: own for attempt, own in self._found.items() if attempt in attempts}
-        if self._remembered:
-            for attempt in attempts - self._found.keys():
-                pattern = self._remembered.get(_memory(attempt))
-                if pattern is not None:
-                    with suppress(BadPattern):  # of another version of watch: it is looked for anew
-                        self._found[attempt] = own_format(pattern)
+        if not self._remembered:
+            return
+        known = {attempt: name for attempt in attempts if (name := of_proposal(attempt)) in self._remembered}
+        self._remembered = {name: self._remembered[name] for name in known.values()}
+        for attempt in known.keys() - self._found.keys():
+            with suppress(BadPattern):  # of another version of watch: it is looked for anew
+                self._found[attempt] = own_format(self._remembered[known[attempt]])
 
 
 def _patterns_of(view: JobView) -> _Patterns:
@@ -133,8 +133,3 @@ def _part(key: str, text: str | None) -> FormatPart | None:
     except BadPattern as error:
         raise BadPattern(f"{key} is refused: {error}") from error
     return FormatPart(compile_pattern(text), ())
-
-
-def _memory(attempt: AttemptId) -> str:
-    """Under which name it is remembered what was found."""
-    return f"proposed:{attempt.key}"

@@ -36,6 +36,7 @@ from streams.watch.claims import Claim
 from streams.watch.events import LineFact, source_of
 from streams.watch.examples import load_matcher
 from streams.watch.jobs import FRESH_S, Jobs, read_positions
+from streams.watch.memories import Memories
 from streams.watch.nodes import NodeWatch
 from streams.watch.own import OwnFormats
 from streams.watch.packs import BadPack, load_packs
@@ -152,6 +153,7 @@ class _Watch:
         self._publisher = publisher
         self._reading = reading
         self._positions = positions
+        self._memories = Memories(positions)
         watch = context.settings.watch
         self._blind = BlindWatch(
             watch.missing_after_s,
@@ -231,11 +233,18 @@ class _Watch:
             self._claims = self._jobs.claims()
             if self._jobs.version != self._learnt:
                 self._reading.own.learn(self._jobs.views)
+                self._forget()
                 self._learnt = self._jobs.version
         except KafkaUnavailable as error:
             self._context.health.not_ready(f"{error}; files are read on when Kafka answers")
             return False
         return True
+
+    def _forget(self) -> None:
+        """Take out what is remembered of attempts whose jobs are closed."""
+        for name in self._memories.forget(self._jobs.views):
+            self._publisher.forget_position(name)
+            self._positions.pop(name, None)
 
     def _write(self, event: LineFact | RecordParked) -> None:
         if not isinstance(event, RecordParked):
@@ -313,6 +322,7 @@ class _Watch:
         for position in (*self._nodes.moved(now_ms), *self._stores.moved(now_ms), *self._blind.moved()):
             self._publisher.write_position(position)
             self._positions[position.source] = position
+            self._memories.wrote(position.source)
         self._positions_ms = now_ms
         return True
 

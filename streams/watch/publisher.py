@@ -80,6 +80,10 @@ class Publisher:
         encoded = self._codec.encode(position, source=CE_SOURCE, time_ms=position.read_ms, subject=position.source)
         send(self._producer, POSITIONS, position.source, encoded, self._delivered)
 
+    def forget_position(self, source: str) -> None:
+        """Take a position out of the topic."""
+        send(self._producer, POSITIONS, source, None, self._delivered)
+
     def poll(self) -> None:
         """Serve what came back from Kafka. Raises KafkaException."""
         self._producer.poll(0)

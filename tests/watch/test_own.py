@@ -167,6 +167,17 @@ def test_what_was_found_is_forgotten_with_its_attempt() -> None:
     assert not own
 
 
+def test_what_is_remembered_is_found_again_at_the_start_and_forgotten_once_the_job_is_closed() -> None:
+    view = job_view(attempt_view(0, "/logs/slurm-7.out"))
+    memory = OwnFormats().use(view.attempts[0].attempt, IT, T0)
+    own = OwnFormats({memory.source: memory})
+    own.learn([view])
+    assert own
+    own.learn([])
+    own.learn([view])
+    assert not own
+
+
 def test_of_many_steps_in_a_row_few_are_read() -> None:
     block = b"".join(b"it %d loss 3.2 lr 1e-4\n" % n for n in range(200_000))
     assert len(reading().matcher.scan(block, step_interval_ms=60_000, own=own_format(IT).searches)) == 2

@@ -32,6 +32,7 @@ from schemas.registry import RegistryIds
 from schemas.topics import JOBS, JOURNAL, POSITIONS
 from schemas.vocabulary import AttemptState, Mode
 from streams.kafka import TopicView, decode, producer, reader, send
+from streams.watch.memories import of_proposal
 from tests.watch.parts import attempt_view, job_view
 
 pytestmark = pytest.mark.stack
@@ -55,6 +56,8 @@ class Bench:
         self._producer = producer(endpoints.kafka, "test")
         self._facts: list[Any] = []
         self._position: SourceRead | None = None
+        self.remembered: set[str] = set()
+        """The keys of all positions that there are."""
         self._consumer = reader(endpoints.kafka, f"test-{self.job_id}")
         self._view = TopicView(self._consumer, (JOURNAL, POSITIONS), self._take)
 
@@ -92,9 +95,10 @@ class Bench:
 
     def _take(self, message: Message) -> None:
         if message.topic() == POSITIONS.name:
-            position = decode(self.codec, message)
-            if position.source == f"file:{self.path}":
-                self._position = position
+            key = (message.key() or b"").decode()
+            self.remembered = {*self.remembered, key} if message.value() is not None else self.remembered - {key}
+            if key == f"file:{self.path}":
+                self._position = decode(self.codec, message)
         elif message.key() == f"local/{self.job_id}".encode():
             self._facts.append(decode(self.codec, message))
 
@@ -186,6 +190,10 @@ def test_a_shape_that_was_found_is_told_used_and_found_again(bench: Bench) -> No
     before = written
     with bench.watch(settings | {"RECOVERY_WATCH__UNKNOWN_AFTER_S": "600"}):  # where it would not look again in time
         until(lambda: told(ProgressObserved)[-1].step >= before, "another process goes on with them")
+        proposal = of_proposal(view.attempts[0].attempt)
+        assert proposal in bench.remembered
+        bench.publish(replace(view, closed=True))
+        until(lambda: bool(bench.facts()) and proposal not in bench.remembered, "it is forgotten with its job")
 
 
 def test_a_line_is_in_the_journal_soon(bench: Bench) -> None:
