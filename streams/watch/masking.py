@@ -10,13 +10,21 @@ from streams.watch.secrets import MASK, hidden
 MOST_CHARACTERS = 1000
 # How much of a long line stands before its match in what is kept.
 _BEFORE = 200
+MOST_ROUNDS = 8
 # So little of a secret tells nothing, and may be a part of any word.
 _LEAST_TELLING = 4
 
 
 def masked(text: str) -> str:
-    """Return the text with what looks like a secret replaced by `***`."""
-    return hidden(text, lambda _secret: MASK)
+    """Return the text with what looks like a secret replaced by `***`.
+
+    What is left of it may look like one, too: what is told is masked until nothing changes.
+    """
+    for _ in range(MOST_ROUNDS):
+        before, text = text, hidden(text, lambda _secret: MASK)
+        if text == before:
+            break
+    return text
 
 
 def masker(line: bytes, at: int) -> Callable[[str], str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -184,22 +183,6 @@ def test_what_stands_around_a_secret_stays(line: str, kept: str) -> None:
 def test_masking_what_is_masked_changes_nothing(pieces: list[str]) -> None:
     once = masked("".join(pieces))
     assert masked(once) == once
-
-
-@pytest.mark.parametrize("before", ["", "password=", 'token: "', "https://a:"])
-def test_a_hostile_line_is_masked_in_no_time(before: str) -> None:
-    """Each is done in under 2 ms; what is not linear takes tens or hundreds of times as long."""
-    for piece in PIECES:
-        line = (before + piece * 2000)[:2000]
-        masked(line)
-        took = min(_seconds(line) for _ in range(3))
-        assert took < 0.02, (piece, took)
-
-
-def _seconds(line: str) -> float:
-    began = time.perf_counter()
-    masked(line)
-    return time.perf_counter() - began
 
 
 @given(secret=made_up(), before=st.integers(0, 60), length=st.integers(1, 200))
