@@ -20,8 +20,11 @@ _CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
 PIECES = 2
 """How many pieces an interval has at least."""
 
-OWN = -1
-"""What stands for a pattern's number where the line is one of the job's own format."""
+OWN_STEP, OWN_SAVED = -1, -2
+"""What stands for a pattern's number where the line is a step or a save of the job's own format."""
+
+Own = tuple[int, Any]
+"""Which of the two, and what finds such lines in a whole block."""
 
 Hit = tuple[int, int, int]
 """What hyperscan found: where the match ends, where its line ends, and the pattern."""
@@ -47,21 +50,21 @@ def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
         yield text.rfind(b"\n", 0, to - 1) + 1, end, to, patterns
 
 
-def with_own(found: Iterable[Candidate], text: bytes, searches: Sequence[Any]) -> Iterator[Candidate]:
+def with_own(found: Iterable[Candidate], text: bytes, searches: Sequence[Own]) -> Iterator[Candidate]:
     """Add the lines in which one of the job's own patterns is found."""
-    own = [_lines_with(search, text) for search in searches]
+    own = [_lines_with(number, search, text) for number, search in searches]
     for start, same in groupby(merge(found, *own), key=itemgetter(0)):
         several = list(same)
         numbers = {number for one in several for number in one[3]}
         yield start, several[0][1], several[0][2], tuple(sorted(numbers))
 
 
-def _lines_with(search: Any, text: bytes) -> Iterator[Candidate]:
+def _lines_with(number: int, search: Any, text: bytes) -> Iterator[Candidate]:
     position = 0
     while position < len(text) and (match := search.search(text, position)) is not None:
         end = text.find(b"\n", match.start())
         end = len(text) if end < 0 else end
-        yield text.rfind(b"\n", 0, match.start()) + 1, end, match.end(), (OWN,)
+        yield text.rfind(b"\n", 0, match.start()) + 1, end, match.end(), (number,)
         position = end + 1
 
 

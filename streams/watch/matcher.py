@@ -19,7 +19,7 @@ from hyperscan import ScanTerminated
 
 from schemas.patterns import BadPattern
 from schemas.vocabulary import FaultClass, Phase
-from streams.watch.candidates import OWN, Candidate, Hit, candidates, thinned, with_own
+from streams.watch.candidates import OWN_STEP, Candidate, Hit, Own, candidates, thinned, with_own
 from streams.watch.masking import masker
 from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
 from streams.watch.patterns import Captured, Pattern, database, together
@@ -114,7 +114,7 @@ class Matcher:
         before: bytes | None = b"",
         step_interval_ms: int = 0,
         step_stride: int = 0,
-        own: Sequence[Any] = (),
+        own: Sequence[Own] = (),
     ) -> list[Found]:
         """Return the lines of a block that say something, in their order.
 
@@ -146,7 +146,7 @@ class Matcher:
         return next(named, None)
 
     def _candidates(
-        self, text: bytes, step_interval_ms: int, step_stride: int, own: Sequence[Any]
+        self, text: bytes, step_interval_ms: int, step_stride: int, own: Sequence[Own]
     ) -> Iterator[Candidate]:
         """The lines in which hyperscan, or a pattern of the job's own, found something that must be read."""
         hits: list[Hit] = []
@@ -156,7 +156,7 @@ class Matcher:
         hits.sort()
         found, steps = candidates(text, hits), self._steps
         if own:
-            found, steps = with_own(found, text, own), steps | {OWN}
+            found, steps = with_own(found, text, own), steps | {OWN_STEP}
         return thinned(text, found, steps, step_interval_ms, step_stride)
 
     def _search(self, text: bytes, start: int, hits: list[Hit]) -> int | None:
@@ -190,7 +190,7 @@ class Matcher:
         progress: Step | None = None
         saved: Checkpoint | None = None
         loaded: Checkpoint | None = None
-        numbers = sorted({number for one in patterns if one != OWN for number in self._meant[one]})
+        numbers = sorted({number for one in patterns if one >= 0 for number in self._meant[one]})
         for known, part in [self._parts[n] for n in numbers if n in self._parts]:
             if part is known.step:
                 progress = progress or _step(known, line, around)
@@ -200,7 +200,7 @@ class Matcher:
                 loaded = loaded or read_checkpoint(known.framework, part, line)
         phase = self._phase(line, [self._phases[n] for n in numbers if n in self._phases])
         fault = self._fault(line, [self._signatures[n] for n in numbers if n < len(self._signatures)], around)
-        if (fault, progress, saved, loaded, phase) == (None, None, None, None, None) and OWN not in patterns:
+        if (fault, progress, saved, loaded, phase) == (None, None, None, None, None) and min(patterns) >= 0:
             return None
         return Found(start, line, fault, progress, saved, loaded, phase)
 

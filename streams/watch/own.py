@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from schemas.bookkeeping import SourceRead
 from schemas.decisions import JobView
 from schemas.identity import AttemptId, derived_id
 from schemas.patterns import BadPattern, check_of_job, compiled
+from streams.watch.candidates import OWN_SAVED, OWN_STEP, Own
 from streams.watch.memories import is_proposal, of_proposal
 from streams.watch.packs import Format, FormatPart
 from streams.watch.patterns import compile_pattern
@@ -31,7 +31,7 @@ class OwnFormat:
 
     form: Format | None
     saved: FormatPart | None
-    searches: tuple[Any, ...] = field(repr=False, compare=False)
+    searches: tuple[Own, ...] = field(repr=False, compare=False)
     """What finds its lines in a whole block."""
 
     def step(self, line: bytes) -> Step | None:
@@ -49,8 +49,8 @@ def own_format(progress: str | None, checkpoint: str | None = None) -> OwnFormat
         form = Format(
             CUSTOM, step, None, None, None, None, None, None, (), "the job's own", "log_based_progress_pattern"
         )
-    texts = [text for text in (progress, checkpoint) if text is not None]
-    return OwnFormat(form, saved, tuple(compiled(text, within_lines=True) for text in texts))
+    texts = [(kind, text) for kind, text in ((OWN_STEP, progress), (OWN_SAVED, checkpoint)) if text is not None]
+    return OwnFormat(form, saved, tuple((kind, compiled(text, within_lines=True)) for kind, text in texts))
 
 
 class OwnFormats:
@@ -104,7 +104,7 @@ class OwnFormats:
         given = self._given.get(attempt)
         return given is not None and given.form is not None
 
-    def searches(self, attempts: Iterable[AttemptId]) -> tuple[Any, ...]:
+    def searches(self, attempts: Iterable[AttemptId]) -> tuple[Own, ...]:
         """What finds the lines that are of interest for these attempts."""
         forms = [own for attempt in attempts if (own := self.of(attempt)) is not None]
         return tuple(dict.fromkeys(search for own in forms for search in own.searches))

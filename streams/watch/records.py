@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from streams.sources.lines import Batch, Labels, SourceLine
+from streams.watch.candidates import Own
 from streams.watch.events import Line
 from streams.watch.given import Given
 from streams.watch.matcher import Found
@@ -22,7 +22,7 @@ MOST_IN_RECORD = 4_096
 """Lines of interest in one record, which a collector may have joined of many."""
 
 
-OwnSearches = Callable[[Labels], Sequence[Any]]
+OwnSearches = Callable[[Labels], Sequence[Own]]
 """What finds lines of the own format of whoever may have written under these labels."""
 
 

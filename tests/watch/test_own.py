@@ -178,6 +178,13 @@ def test_what_is_remembered_is_found_again_at_the_start_and_forgotten_once_the_j
     assert not own
 
 
+def test_a_save_between_steps_is_never_left_out_with_them(path: Path) -> None:
+    view = asking(job_view(attempt_view(0, path), interval_s=60), IT, SAVED)
+    lines = [f"it {n} loss 3" if n % 10 else f"wrote state {n} to /ckpt/{n}" for n in range(1, 100)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert [fact.step for fact in read(path, view) if isinstance(fact, CheckpointSaved)] == [*range(10, 100, 10)]
+
+
 def test_of_many_steps_in_a_row_few_are_read() -> None:
     block = b"".join(b"it %d loss 3.2 lr 1e-4\n" % n for n in range(200_000))
     assert len(reading().matcher.scan(block, step_interval_ms=60_000, own=own_format(IT).searches)) == 2
