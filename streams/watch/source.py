@@ -15,6 +15,7 @@ from functools import partial
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
+from streams.watch.candidates import Own
 from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
 from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, Stamp, first_stamp
@@ -30,6 +31,8 @@ SETTLE_MS = 3_000
 QUIET_MS = 2_000
 # Blocks of one source in one turn: a large backlog must not keep the others waiting.
 BLOCKS_A_TURN = 16
+# So many where jobs bring patterns of their own, one of which may take a second for each.
+OWN_BLOCKS_A_TURN = 1
 # A file in which nothing was new for so long is looked at only so often.
 IDLE_MS, IDLE_LOOK_MS = 60_000, 500
 # Lines of interest after which a turn ends with its block: a block of nothing else takes seconds.
@@ -130,10 +133,11 @@ class Source:
         if self._pending or not self._due(now_ms, claim):
             return
         over, found = claim.over and self._follower.quiet_ms(now_ms) >= QUIET_MS, 0
+        most = OWN_BLOCKS_A_TURN if self._own_searches(claim) else BLOCKS_A_TURN
         for count, block in enumerate(self._follower.look(now_ms, over=over), start=1):
             found += self._take(block, now_ms, claim)
             yield from self._settle(now_ms, claim)
-            if self._pending or count >= BLOCKS_A_TURN or found >= FOUND_A_TURN:
+            if self._pending or count >= most or found >= FOUND_A_TURN:
                 self.more = not self._pending
                 return
         if self._follower.idle_ms(now_ms) >= IDLE_MS:
@@ -159,9 +163,7 @@ class Source:
         lines = []
         interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
-        formats = self._reading.own
-        searches = formats.searches(writer.attempt for writer in claim.writers) if formats else ()
-        for found in self._reading.matcher.scan(block.data, before, interval_ms, own=searches):
+        for found in self._reading.matcher.scan(block.data, before, interval_ms, own=self._own_searches(claim)):
             if found.fault is not None:  # every notice is one, too: the whole block need not be searched again
                 self._notices.read(found.line, claim, stamp, block.after_ms, block.read_ms)
             offset, line_no = block.start.offset + found.start, block.lines.before(found.start) + 1
@@ -173,6 +175,11 @@ class Source:
         neighbours = Neighbours(block.data, starts, own, carried.ms, stamp)
         self._pending.extend(_Pending(line, block.after_ms, number, neighbours) for number, line in enumerate(lines))
         return len(lines)
+
+    def _own_searches(self, claim: Claim) -> Sequence[Own]:
+        """What finds lines of the own formats of those who write here."""
+        formats = self._reading.own
+        return formats.searches(writer.attempt for writer in claim.writers) if formats else ()
 
     def _look_back(self, block: Block, claim: Claim, stamp: Stamp) -> None:
         """Neither notices nor saves that wait for the program to go on are written down: after a restart those just

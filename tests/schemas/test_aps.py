@@ -64,12 +64,36 @@ def test_the_patterns_of_a_job_are_taken_as_they_stand() -> None:
         (r"(?<=it )(?P<step>\d+)", "RE2 can't read it: invalid perl operator"),
         (r"(?P<step>\d*)", "matches an empty line"),
         (r"it (?P<step>\d{1,900})", "too large for RE2 to be fast"),
+        (r"(?:a?b?){80}c(?P<step>\d)", "too large for RE2 to be fast"),
+        (r"\Ait (?P<step>\d+) ", r"it would never match: \A is the beginning of all that is read; write ^"),
+        (r"it (?P<step>\d+)\z", r"it would never match: \z is the end of all that is read; write $"),
+        (r"it (?P<step>\d+)\n", "it would never match: a line is searched without its end"),
+        ("it (?P<step>\\d+)\r", "it would never match: a line is searched without its end"),
+        (r"(?-m)^it (?P<step>\d+)", "it would never match: with (?-m)"),
+        (r"(?i-sm:^it (?P<step>\d+))", "it would never match: with (?-m)"),
+        (r"it (?P<step>)\d+ ", "its group step can hold no digit"),
+        (r"it (?P<step>[a-z]+(?:\s{2}|\D)) \d+", "its group step can hold no digit"),
+        (r"^it (?P<step>\d+)|^at (?P<step2>\d+)|^in", "^ stands in it more than 2 times"),
     ],
 )
 def test_a_pattern_that_no_job_may_bring_is_refused_with_its_key(key: str, pattern: object, said: str) -> None:
     with pytest.raises(InvalidAps, match=re.escape(said)) as refused:
         parse_aps(comment(**{DETECTION: {key: pattern}}))
     assert str(refused.value).startswith(key)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^it (?P<step>\d+) [^\n]+$",
+        r"it (?P<step>(?:\w+ )?[^ ]+)",
+        r"\QC:\new^\E (?P<step>[0-9,]{1,9})",
+        r"(?P<step>(?i)x(?:a|.)) \\A",
+        r"(?i)(?:^|[\^^]|^\s*)it (?P<step>[[:digit:]]+)",
+    ],
+)
+def test_what_only_looks_as_if_it_never_matched_is_taken(pattern: str) -> None:
+    assert parse_aps(comment(**{DETECTION: {PROGRESS: pattern}})) is not None
 
 
 def test_a_refused_pattern_is_answered_with_one_that_can_be_copied_into_the_comment() -> None:
