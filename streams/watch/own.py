@@ -16,7 +16,7 @@ from schemas.patterns import BadPattern, check_of_job, compiled
 from streams.watch.candidates import OWN_SAVED, OWN_STEP, Own
 from streams.watch.memories import is_proposal, of_proposal
 from streams.watch.packs import Format, FormatPart
-from streams.watch.patterns import compile_pattern
+from streams.watch.patterns import anchored, compile_pattern
 from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
 
 CUSTOM = "custom"
@@ -50,7 +50,7 @@ def own_format(progress: str | None, checkpoint: str | None = None) -> OwnFormat
             CUSTOM, step, None, None, None, None, None, None, (), "the job's own", "log_based_progress_pattern"
         )
     texts = [(kind, text) for kind, text in ((OWN_STEP, progress), (OWN_SAVED, checkpoint)) if text is not None]
-    return OwnFormat(form, saved, tuple((kind, compiled(text, within_lines=True)) for kind, text in texts))
+    return OwnFormat(form, saved, tuple((kind, compiled(anchored(text), within_lines=True)) for kind, text in texts))
 
 
 class OwnFormats:
@@ -132,4 +132,4 @@ def _part(key: str, text: str | None) -> FormatPart | None:
         check_of_job(text)
     except BadPattern as error:
         raise BadPattern(f"{key} is refused: {error}") from error
-    return FormatPart(compile_pattern(text), ())
+    return FormatPart(compile_pattern(text, behind_launchers=True), ())

@@ -14,7 +14,7 @@ from typing import Any
 import hyperscan
 import re2
 
-from schemas.patterns import BadPattern, compiled
+from schemas.patterns import QUOTED, BadPattern, compiled
 from streams.watch.compiled import database as kept_database
 from streams.watch.widened import widened
 
@@ -60,9 +60,7 @@ _BEFORE_STEPS = (
 )
 # As little of them as can be: what looks like one may be the program's own (`[epoch=1]`).
 LINE_START = rf"^\s*(?:{'|'.join(_BEFORE_STEPS)})*?"
-_ANCHOR = re.compile(
-    r"(?P<other>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\^(?P<indent>(?:\\s|\[ \\t\]| )(?:\*|\{0?,\d*\}))?", re.DOTALL
-)
+_ANCHOR = re.compile(rf"(?P<other>{QUOTED})|\^(?P<indent>(?:\\s|\[ \\t\]| )(?:\*|\{{0?,\d*\}}))?", re.DOTALL)
 # RE2 may take so much for many patterns at once; with too little it finds nothing.
 SET_BYTES = 64 << 20
 FLAGS = hyperscan.HS_FLAG_MULTILINE
@@ -112,9 +110,14 @@ def compile_pattern(text: str, *, at_start: bool = False, behind_launchers: bool
     """
     whole = f"{LAUNCHER_PREFIX}(?:{text})" if at_start else text
     if behind_launchers:
-        whole = _ANCHOR.sub(lambda found: found["other"] or LINE_START + (found["indent"] or ""), text)
+        whole = anchored(text)
     pattern = compiled(whole)
     return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern, behind_launchers)
+
+
+def anchored(text: str) -> str:
+    """The pattern, each `^` of which is behind what launchers put before a line."""
+    return _ANCHOR.sub(lambda found: found["other"] or LINE_START + (found["indent"] or ""), text)
 
 
 def together(patterns: Sequence[Pattern]) -> Callable[[bytes], Sequence[int]]:

@@ -11,6 +11,7 @@ import pytest
 from schemas.decisions import JobView
 from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.patterns import BadPattern
+from streams.sources.files import BLOCK_BYTES
 from streams.sources.lines import Labels
 from streams.watch.events import LineFact
 from streams.watch.labelled import Directory
@@ -176,6 +177,29 @@ def test_what_is_remembered_is_found_again_at_the_start_and_forgotten_once_the_j
     own.learn([])
     own.learn([view])
     assert not own
+
+
+def test_a_caret_is_behind_what_launchers_put_before_a_line(path: Path) -> None:
+    lines = ["3: it 5/9 loss", "[rank0]: it 6/9 loss", "node2: wrote state 6 to /ckpt/6", "no it 7/9 loss"]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    step, saved = read(path, asking(job_view(attempt_view(0, path), interval_s=1), IT, f"^{SAVED}"))
+    assert isinstance(step, ProgressObserved)
+    assert (step.step, step.total_steps) == (5, 9)
+    assert isinstance(saved, CheckpointSaved)
+    assert (saved.step, saved.path) == (6, "/ckpt/6")
+    own = own_format(IT)
+    assert [own.step(line.encode()) is not None for line in lines] == [True, True, False, False]
+
+
+def test_a_job_that_brings_a_pattern_has_one_block_read_a_turn(path: Path) -> None:
+    """Whatever it costs to search for it, the others' lines are read in between."""
+    path.write_bytes(b"nothing\n" * (BLOCK_BYTES // 4))
+    view = job_view(attempt_view(0, path))
+    for shown, blocks in ((view, 2), (asking(view), 1)):
+        source = Source(str(path), reading_of(shown))
+        assert list(source.turn(T0 + 5_000, claim_on(path, shown))) == []
+        assert -(-source.bytes_read // BLOCK_BYTES) == blocks
+        assert source.more == (blocks == 1)
 
 
 def test_a_save_between_steps_is_never_left_out_with_them(path: Path) -> None:
