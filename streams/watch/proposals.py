@@ -13,14 +13,19 @@ from streams.watch.examples import load_matcher
 from streams.watch.matcher import Matcher
 from streams.watch.packs import BadPack, read_pack
 
-GAP, TIME, NAMED = "\x00", "\x01", "\x02"
-"""What stands in a shape for a number, for a time, and for the name of a node, a run or a process."""
+GAP, TIME, NAMED, CLOCK, BAR = "\x00", "\x01", "\x02", "\x03", "\x04"
+"""What stands in a shape for a number, for a date with its time, for the name of a node, a run or a process, for a time
+without a date, and for the picture in a progress bar."""
 NAME = "ours"
 _BLANKS = re.compile(r"[ \t]+")
-_OF = frozenset({"/", "of", "out of"})
+OF = frozenset({"/", "of", "out of"})
+"""What stands between a counter and its total."""
 _VALUE = r"[-+0-9.,eEnaNifIty]+"
 _TIMES = r"(?:[0-9A-Z:.,/+_ -]|[A-Z][a-z][a-z])+"
 _NAMES = r"[\w.-]+"
+_CLOCKS = r"\d+:\d\d(?::\d\d(?:[.,]\d+)?)?"
+_BARS = "[^|]*"
+_MARKS = {TIME: _TIMES, NAMED: _NAMES, CLOCK: _CLOCKS, BAR: _BARS, "\ufffd": ".{1,3}"}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _WORK = r"(?:iterations?|iters?|it|steps?|batch(?:es)?)"
 _SECONDS = r"s(?:ecs?|econds?)?"
@@ -96,7 +101,7 @@ def written(key: str, column: int, *, total: bool, prefixed: bool, epoch: int | 
         pattern += _literal(part)
         if number == column:
             pattern += r"(?P<step>\d+(?:,\d{3})*)"
-        elif number == column + 1 < len(raw) - 1 and total and part.strip() in _OF:
+        elif number == column + 1 < len(raw) - 1 and total and part.strip() in OF:
             pattern += r"(?P<total>\d+(?:,\d{3})*)"
         elif number == epoch:
             pattern += r"(?P<epoch>\d+)"
@@ -142,10 +147,11 @@ def loaded(proposal: Proposal) -> Matcher | None:
 
 
 def _literal(part: str) -> str:
-    """A piece of the line as a pattern: blanks may vary, a time or name may be any, and so a character that is none."""
-    escaped = r"\s*".join(map(re.escape, _BLANKS.split(part)))
-    named = escaped.replace(re.escape(TIME), _TIMES).replace(re.escape(NAMED), _NAMES)
-    return named.replace("\ufffd", ".{1,3}")
+    """A piece of the line as a pattern: blanks may vary; a time, name or bar may be any, and so may what can't be read."""
+    pattern = r"\s*".join(map(re.escape, _BLANKS.split(part)))
+    for mark, any_of_it in _MARKS.items():
+        pattern = pattern.replace(re.escape(mark), any_of_it)
+    return pattern
 
 
 def _quoted(text: str) -> str:

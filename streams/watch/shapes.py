@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streams.watch.matcher import ANSI
-from streams.watch.proposals import GAP, NAMED, PACES, TIME, Pace, Proposal, written
+from streams.watch.proposals import BAR, CLOCK, GAP, NAMED, OF, PACES, TIME, Pace, Proposal, written
 
 MOST_SHAPES = 2000
 MOST_CHARACTERS = 400
@@ -28,8 +28,9 @@ _STAMP = re.compile(
     rf"|\b\d{{1,2}}[ /-]{_MONTH}[ /-]\d{{4}}[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?"
     r"|\b[DIWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+"
     r"|\d\d[/-]\d\d \d\d:\d\d:\d\d"
-    r"|\b\d{1,3}:\d\d:\d\d(?:[.,]\d+)?|\b\d\d:\d\d\b"
 )
+_CLOCK = re.compile(r"(?<![\w.:-])\d{1,6}:\d\d(?::\d\d(?:[.,]\d+)?)?(?![\w:])")
+_BAR = re.compile(r"(?<=%\|)[^|]*(?=\|)")
 _NUMBER = re.compile(
     r"(?<!\w)[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|\b(?:nan|NaN|inf|Infinity)\b"
 )
@@ -37,7 +38,7 @@ _NUMBER = re.compile(
 _NAME = re.compile(
     r"(?<![\w.-])[A-Za-z][A-Za-z_.-]*\d[\w.-]*(?<!\.)"
     r"|(?<![\w.])(?=[0-9-]{0,35}[a-f])[0-9a-f][0-9a-f-]{6,35}(?![\w.])"
-    rf"|(?<={TIME} )[\w.-]+(?= [\w./-]+\[\d)"
+    rf"|(?<=[{TIME}{CLOCK}] )[\w.-]+(?= [\w./-]+\[\d)"
 )
 _COUNTER = re.compile(r"(?i)(?<![a-z])(?:(?:time)?step|iter(?:ation)?|batch|update|it)s?['\"]?\s*[:=#/\[(]?\s*$")
 _EPOCH = re.compile(r"(?i)(?<![a-z])ep(?:och)?['\"]?\s*[:=#/\[(]?\s*$")
@@ -56,7 +57,7 @@ _TELLING = re.compile(
     rf"|{GAP}\s*m?s(?:ec\w*)? ?(?:/|per) ?(?:it|iter|iteration|step|batch|sample)\b"
 )
 _CAVEAT = "no word or number of these lines says that they count training steps"
-_OWN = str.maketrans({GAP: " ", TIME: " ", NAMED: " "})
+_OWN = str.maketrans(dict.fromkeys((GAP, TIME, NAMED, CLOCK, BAR), " "))
 """What a line may not bring itself, since shapes are made of it."""
 
 
@@ -205,19 +206,22 @@ def _taken_apart(text: str) -> tuple[str, list[float], list[str]]:
         numbers.append(float(match.group().replace(",", "")))
         return GAP
 
-    return _NUMBER.sub(taken, _NAME.sub(named, _STAMP.sub(TIME, text))), numbers, names
+    timed = _CLOCK.sub(CLOCK, _STAMP.sub(TIME, _BAR.sub(BAR, text)))
+    return _NUMBER.sub(taken, _NAME.sub(named, timed)), numbers, names
 
 
 def _counter_of(key: str, shape: _Shape) -> tuple[_Voice, int | None]:
-    """The column that rises from nearly every line to the next, and is whole; a named one before others.
+    """The column that rises from nearly every line to the next, and is whole; a named one, or one of a total that
+    stands still, before others such as a percentage.
 
     Where it does not over all lines, of those of one rank.
     """
     for voice in (shape.every, shape.first):
         rising = voice.rising
         named = [column for column in rising if _COUNTER.search(_before(key, column))]
+        of_total = [column for column in rising if _before(key, column + 1).strip() in OF and column + 1 not in rising]
         if rising:
-            return voice, next(iter(named or rising))
+            return voice, next(iter(named or of_total or rising))
     return shape.first, None
 
 

@@ -328,6 +328,26 @@ def test_what_is_proposed_reads_the_lines_of_another_day_and_node(line: str, els
     assert again.progress.step == 7
 
 
+@pytest.mark.parametrize(("begun", "picture"), [("█", "▏▎▍▌▋▊▉"), ("#", "123456789")])
+def test_a_bar_is_proposed_with_its_count_whatever_is_in_its_picture_and_however_long_it_takes(
+    begun: str, picture: str, tmp_path: Path
+) -> None:
+    bars = []
+    for number in range(1, 1001):
+        whole, part = divmod(number * (len(picture) + 1) // 100, len(picture) + 1)
+        bar = (begun * whole + (picture[part - 1] if part else "")).ljust(10)
+        left = (1000 - number) * 50
+        bars.append(
+            f"Training: {number // 10:3}%|{bar}| {number}/1000 [00:50<{left // 60:02}:{left % 60:02}, loss=0.7]"
+        )
+    found = read(tmp_path, *bars)
+    assert found.lines == 1000
+    assert [step.step for step in found.steps] == [*range(1, 1001)]
+    (again,) = load_matcher(own_pack(found)).scan(b"Training:   0%|    | 7/9000 [00:50<1:07:30, loss=0.7]\n")
+    assert again.progress is not None
+    assert (again.progress.step, again.progress.total_steps) == (7, 9000)
+
+
 @pytest.mark.parametrize(
     ("line", "first", "group"),
     [
