@@ -77,7 +77,7 @@ def detect(name: str, packs: Packs, matcher: Matcher, told: Progress) -> Detecte
     if found.framework is not None:
         return found
     proposed = _proposed(found, taken)
-    best = proposed if proposed.steps else _by_words(found, taken) or proposed
+    best = proposed if proposed.steps else _by_words(proposed, taken) or proposed
     return replace(best, checkpoints=best.checkpoints or _saved(taken))
 
 
@@ -191,12 +191,16 @@ def _proposed(found: Detected, taken: list[Piece]) -> Detected:
 
 
 def _by_words(found: Detected, taken: list[Piece]) -> Detected | None:
-    """What diagnose reads of lines in which nothing rises steadily: steps by their words alone."""
+    """What diagnose reads of lines in which nothing rises steadily: steps by their words alone.
+
+    Not of those for which there is a proposal with a caveat.
+    """
     reading = _Reading(*_general_formats())
     for piece in taken:
         reading.take(piece.data)
     read = reading.detected(found.bytes_left_out)
-    return None if not read.steps else replace(read, framework=None, checkpoints=found.checkpoints)
+    counted = found.proposal is not None and read.example == kept_text(found.proposal.example.encode(), 0)
+    return None if counted or not read.steps else replace(read, framework=None, checkpoints=found.checkpoints)
 
 
 @cache

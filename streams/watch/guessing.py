@@ -57,5 +57,5 @@ def _tried(proposal: Proposal, lines: Sequence[bytes]) -> Guess | None:
         if sum(own.step(line) is not None for line in lines) >= max(LEAST_LINES, 0.9 * proposal.lines):
             example = kept_text(proposal.example.encode(), 0)
             shown = example if len(example) <= MOST_SHOWN else f"{example[:MOST_SHOWN]}…"
-            return Guess(pattern, shown, proposal.caveat is None)
+            return Guess(pattern, shown, proposal.certain)
     return None

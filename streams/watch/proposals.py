@@ -81,6 +81,8 @@ class Proposal:
     """The counter's last values."""
     caveat: str | None
     """Why it may be no counter of training steps."""
+    certain: bool
+    """Whether the counter is called one of steps or stands beside a loss, and nothing speaks of another stage."""
     prefixed: bool
     """Whether a launcher names the rank before each line."""
     speaker: str
@@ -147,7 +149,7 @@ def loaded(proposal: Proposal) -> Matcher | None:
 
 
 def _literal(part: str) -> str:
-    """A piece of the line as a pattern: blanks may vary; a time, name or bar may be any, and so may what can't be read."""
+    """A piece of the line as a pattern: blanks may vary; a time, name or bar may be any, as may no character."""
     pattern = r"\s*".join(map(re.escape, _BLANKS.split(part)))
     for mark, any_of_it in _MARKS.items():
         pattern = pattern.replace(re.escape(mark), any_of_it)

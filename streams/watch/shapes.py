@@ -40,7 +40,13 @@ _NAME = re.compile(
     r"|(?<![\w.])(?=[0-9-]{0,35}[a-f])[0-9a-f][0-9a-f-]{6,35}(?![\w.])"
     rf"|(?<=[{TIME}{CLOCK}] )[\w.-]+(?= [\w./-]+\[\d)"
 )
-_COUNTER = re.compile(r"(?i)(?<![a-z])(?:(?:time)?step|iter(?:ation)?|batch|update|it)s?['\"]?\s*[:=#/\[(]?\s*$")
+_COUNTED, _IS = "(?:(?:time)?step|iter(?:ation)?|batch|update|it)", r"['\"]?\s*[:=#/\[(]?\s*$"
+_COUNTER = re.compile(rf"(?i)(?<![a-z]){_COUNTED}s?{_IS}")
+# One that names the step where the program is, and not how many there are, or for how many something is.
+_WHERE = re.compile(rf"(?i)(?<![a-z])(?P<limit>(?:max|total|num|n|of|per|every|accum\w*)[ _-]|/ ?)?{_COUNTED}{_IS}")
+# What stands around a number of seconds or the like.
+_LASTS = re.compile(r"(?i)(?:time|elapsed|alive|for|after)['\"]?\s*[:=]?\s*$")
+_UNIT = re.compile(r"\s?(?:m?s|sec\w*|min\w*|h|hours?)\b(?!/)")
 _EPOCH = re.compile(r"(?i)(?<![a-z])ep(?:och)?['\"]?\s*[:=#/\[(]?\s*$")
 # What a launcher puts before each line of one rank or node.
 _PREFIX = re.compile(
@@ -48,13 +54,19 @@ _PREFIX = re.compile(
     r"|[A-Za-z][\w.-]*\d: )\s*"
 )
 _RANK = re.compile(r"(?i)\brank['\"]?\s*[=:]?\s*\d+")
+_LEARNS = r"(?:loss|(?<![a-z])(?:ce|nll|ppl|perplexity|bpb|reward|lr|learning[_ ]rate|grad[_ ]?norm|kl))"
+_TRAINED = re.compile(rf"(?i){_LEARNS}['\"]?\s*[=:(]?\s*{GAP}")
 # Words by which a line is known to be of training, and values and rates that only training has.
 _TELLING = re.compile(
-    r"(?i)(?<![a-z])(?:(?:time)?steps?|iter(?:ation)?s?|updates?|batch(?:es)?(?!_?size)|epochs?)(?![a-z])"
-    rf"|(?:loss|(?<![a-z])(?:ce|nll|ppl|perplexity|reward|lr|learning[_ ]rate|grad[_ ]?norm|acc(?:uracy)?|kl|mfu"
-    rf"|tflops?|bpb|sps|tps|wps))['\"]?\s*[=:(]?\s*{GAP}"
+    r"(?i)(?<![a-z])(?:(?:time)?steps?|iter(?:ation)?s?|updates?|batch(?:es)?(?![ _-]?size)|epochs?)(?![a-z])"
+    rf"|(?:{_LEARNS}|(?<![a-z])(?:acc(?:uracy)?|mfu|tflops?|sps|tps|wps))['\"]?\s*[=:(]?\s*{GAP}"
     rf"|{GAP}\s*(?:it|iter|step|batch|sample|seq|tok|token|image|img|frame|word|example)s? ?(?:/|per) ?s"
     rf"|{GAP}\s*m?s(?:ec\w*)? ?(?:/|per) ?(?:it|iter|iteration|step|batch|sample)\b"
+)
+# Words of what a program does before and between its steps, and counts, too.
+_STAGE = re.compile(
+    r"(?<![A-Za-z])(?:[Mm]ap(?:ping|ped)?(?![A-Za-z])|(?i:download|upload|tokeni[sz]|pre-?proc|eval|valid|captur|loading"
+    r"|retr(?:y|ies)|warm(?:ing|ed)?[ _-]?up|compil|infer(?:ence|ring)|predict)\w*)"
 )
 _CAVEAT = "no word or number of these lines says that they count training steps"
 _OWN = str.maketrans(dict.fromkeys((GAP, TIME, NAMED, CLOCK, BAR), " "))
@@ -143,17 +155,15 @@ class Shapes:
 
     def proposals(self) -> Iterator[Proposal]:
         """The shapes that count something up, the best first."""
-        counting: list[tuple[tuple[bool, bool, bool, int], str, _Shape, _Voice, int]] = []
+        counting: list[tuple[tuple[bool, bool, bool, bool, int], Proposal]] = []
         for (key, _prefixed), shape in self._shapes.items():
             voice, column = _counter_of(key, shape)
             if column is not None:
                 steady = voice.columns[column].steady >= (voice.lines - 2) * 0.8
-                named = bool(_COUNTER.search(_before(key, column)))
-                counting.append(
-                    ((bool(_TELLING.search(key)), named, steady, shape.every.lines), key, shape, voice, column)
-                )
-        for rank, key, shape, voice, column in sorted(counting, key=lambda one: one[0], reverse=True):
-            yield _proposed(key, shape, voice, column, None if rank[0] else _CAVEAT)
+                named = _is_named(key, column)
+                found = _proposed(key, shape, voice, column)
+                counting.append(((found.certain, found.caveat is None, named, steady, shape.every.lines), found))
+        yield from (found for _rank, found in sorted(counting, key=lambda one: one[0], reverse=True))
 
     def proposal(self) -> Proposal | None:
         """The best shape there is; None where nothing repeats and rises."""
@@ -211,18 +221,48 @@ def _taken_apart(text: str) -> tuple[str, list[float], list[str]]:
 
 
 def _counter_of(key: str, shape: _Shape) -> tuple[_Voice, int | None]:
-    """The column that rises from nearly every line to the next, and is whole; a named one, or one of a total that
-    stands still, before others such as a percentage.
+    """The column that rises from nearly every line to the next, and is whole; a named one before others.
 
-    Where it does not over all lines, of those of one rank.
+    Where it does not over all lines, of those of one rank. Where one is named that stands still, there is none: what
+    rises beside it is time.
     """
-    for voice in (shape.every, shape.first):
-        rising = voice.rising
-        named = [column for column in rising if _COUNTER.search(_before(key, column))]
-        of_total = [column for column in rising if _before(key, column + 1).strip() in OF and column + 1 not in rising]
-        if rising:
-            return voice, next(iter(named or of_total or rising))
-    return shape.first, None
+    voices = (shape.every, shape.first)
+    named = ((voice, column) for voice in voices for column in voice.rising if _is_named(key, column))
+    if (found := next(named, None)) is not None:
+        return found
+    if any(column.whole and _says_where(key, number) for number, column in enumerate(shape.every.columns)):
+        return shape.first, None
+    voice = next((voice for voice in voices if voice.rising), shape.first)
+    return voice, _unnamed(key, voice.rising)
+
+
+def _unnamed(key: str, rising: list[int]) -> int | None:
+    """The first that has a total, which stands still: a bar begins with a percentage. Else the first of all."""
+    of_total = (one for one in rising if one + 1 not in rising and _before(key, one + 1).strip() in OF)
+    return next(of_total, next(iter(rising), None))
+
+
+def _is_named(key: str, column: int) -> bool:
+    return _COUNTER.search(_before(key, column)) is not None
+
+
+def _says_where(key: str, column: int) -> bool:
+    """Whether a number is by its name the step where the program is."""
+    named = _WHERE.search(_before(key, column))
+    return named is not None and named["limit"] is None
+
+
+def _is_time(key: str, column: int) -> bool:
+    """Whether a number says how long something lasts: in a line beside the loss, too, it rises by itself."""
+    return bool(_LASTS.search(_before(key, column)) or _UNIT.match(_before(key, column + 1)))
+
+
+def _caveat_of(key: str, *, named: bool, trained: bool) -> str | None:
+    """Why a shape may count something else than steps of training."""
+    if _TELLING.search(key) is None:
+        return _CAVEAT
+    stage = None if named and trained else _STAGE.search(key)
+    return None if stage is None else f"the word {stage.group()!r} says that these lines may not count training steps"
 
 
 def _epoch_of(key: str) -> int | None:
@@ -233,8 +273,9 @@ def _before(key: str, column: int) -> str:
     return key.split(GAP)[column]
 
 
-def _proposed(key: str, shape: _Shape, voice: _Voice, column: int, caveat: str | None) -> Proposal:
+def _proposed(key: str, shape: _Shape, voice: _Voice, column: int) -> Proposal:
     after = column + 1
+    named, trained = _is_named(key, column), _TRAINED.search(key) is not None
     total = after < len(voice.columns) and voice.columns[after].whole
     epoch = voice.epoch if voice.columns[column].anew else None
     begun = GAP.join(key.split(GAP)[: after + 1])
@@ -248,7 +289,8 @@ def _proposed(key: str, shape: _Shape, voice: _Voice, column: int, caveat: str |
         example=shape.example,
         lines=shape.every.lines,
         steps=tuple(int(value) for value in voice.columns[column].values),
-        caveat=caveat,
+        caveat=_caveat_of(key, named=named, trained=trained),
+        certain=(named or (trained and not _is_time(key, column))) and _STAGE.search(key) is None,
         prefixed=shape.prefixed,
         speaker=voice.speaker,
         first_epoch=None if epoch is None else min(1, int(voice.columns[epoch].least)),

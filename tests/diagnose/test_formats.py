@@ -17,6 +17,7 @@ from streams.diagnose.matching import known_formats
 from streams.diagnose.reading import Unreadable
 from streams.diagnose.report import detected_json, detected_text
 from streams.watch.examples import load_matcher
+from streams.watch.guessing import guess
 from streams.watch.packs import Packs, load_packs, read_pack
 from streams.watch.proposals import pack_lines
 from streams.watch.shapes import Shapes
@@ -406,6 +407,56 @@ def test_what_may_count_anything_is_proposed_with_a_caveat_and_no_steps(line: st
     assert found.steps == ()
     assert any("But no word or number of these lines" in said for said in detected_text(found))
     assert detected_json(found)["proposal"]["caveat"] == found.proposal.caveat
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Map:   4%|4   | {0}/1000 [00:01<00:02, 33.0 examples/s]",
+        "Downloading shards:   4%|4   | {0}/1000 [00:01<00:02, 1.0it/s]",
+        "Evaluating:   4%|4   | {0}/1000 [00:01<00:02, 1.0it/s]",
+        "tokenized batch {0} of 3000",
+        "Capturing CUDA graph batch size {0}",
+        "connection lost, retry step {0}",
+    ],
+)
+def test_what_a_program_counts_beside_its_steps_is_proposed_with_a_caveat(line: str, tmp_path: Path) -> None:
+    found = read(tmp_path, *(line.format(number) for number in range(1, 9)))
+    assert found.proposal is not None
+    assert found.proposal.caveat is not None
+    assert found.steps == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "heartbeat: alive for {0} s, step 4711, loss 2.31",
+        "watchdog: no progress for {0} s, last step 500",
+        "uptime {0} s, loss=2.31, global_step=500",
+    ],
+)
+def test_what_rises_beside_a_step_that_stands_still_is_not_proposed(line: str, tmp_path: Path) -> None:
+    assert read(tmp_path, *(line.format(number) for number in range(1, 9))).proposal is None
+
+
+@pytest.mark.parametrize(
+    ("line", "certain"),
+    [
+        ("global_step {0}", True),
+        ("[{0}/5000] loss: 2.3 | time per iter 250 ms", True),
+        ("n={0} of total steps 5000 ce=0.3", True),
+        ("step {0} mAP 0.5", True),
+        ("Training:   4%|4   | {0}/1000 [00:01<00:02, 1.0it/s, loss=0.3]", True),
+        ("rollout phase:   4%|4   | {0}/1000 [00:01<00:02, 1.0it/s]", False),
+        ("Evaluating: batch {0} loss 2.3", False),
+        ("alive for {0}, loss 2.3", False),
+        ("up {0} s, loss 2.3", False),
+    ],
+)
+def test_a_proposal_is_certain_where_its_counter_is_named_or_stands_beside_a_loss(line: str, certain: bool) -> None:
+    found = guess("".join(f"{line}\n".format(number) for number in range(1, 9)).encode())
+    assert found is not None
+    assert found.certain == certain
 
 
 def test_a_proposal_is_shown_as_the_comment_of_a_job_may_bring_it(tmp_path: Path) -> None:
