@@ -170,13 +170,15 @@ class _Reading:
 
 
 def _proposed(found: Detected, taken: list[Piece]) -> Detected:
-    """The best proposal that a site could load and that reads what led to it."""
+    """The best proposal that a site could load and that reads what led to it; of a line with a secret only what stands
+    before that does."""
     shapes = Shapes()
     for piece in taken:
         if piece.offset < SHAPES_BYTES:
             for line in _lines(piece.data):
                 shapes.take(line)
-    for proposal in islice(shapes.proposals(), MOST_TRIED):
+    best = islice(shapes.proposals(), MOST_TRIED)
+    for proposal in (form for one in best for form in (one, replace(one, pattern=one.beginning))):
         matcher = loaded(proposal)
         steps, lines = (_Steps(), 0) if matcher is None else _read(proposal, matcher, taken)
         if lines < max(LEAST_LINES, 0.9 * proposal.lines):

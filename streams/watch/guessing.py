@@ -1,7 +1,6 @@
 """What the lines of an attempt seem to count where no format knows them: for people, or for use where the site allows.
 
-Shapes are made of masked lines, so that no secret comes into a pattern; and a pattern that does not read the lines as
-they are, or that no job may bring, is not told.
+A pattern that does not read the lines as they are, or that no job may bring, is not told.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from streams.watch.masking import kept_text, masked
+from streams.watch.masking import kept_text
 from streams.watch.matcher import ANSI
 from streams.watch.own import own_format
 from streams.watch.proposals import Proposal, brought
@@ -45,7 +44,7 @@ def guess(text: bytes) -> Guess | None:
     lines = ANSI.sub(b"", text.replace(b"\r", b"\n")).split(b"\n")
     shapes = Shapes()
     for line in lines:
-        shapes.take(masked(line.decode("utf-8", "replace")).encode())
+        shapes.take(line)
     proposals = islice(shapes.proposals(), MOST_TRIED)
     return next((found for proposal in proposals if (found := _tried(proposal, lines)) is not None), None)
 

@@ -1,8 +1,9 @@
 """Finds the line by which an unknown program counts its steps: a shape that repeats, with a number in it that rises.
 
 A shape is a line without its numbers, times, and the names of nodes, runs and processes, so that it is the same on
-another day. Where many ranks print the same, the first of them is followed. Memory is bounded: of many shapes only
-those that came first are followed, and of each only a few values are kept.
+another day; and without secrets, so that none comes into a pattern. Where many ranks print the same, the first of them
+is followed. Memory is bounded: of many shapes only those that came first are followed, and of each only a few values
+are kept.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from streams.watch.masking import masked
 from streams.watch.matcher import ANSI
 from streams.watch.proposals import BAR, CLOCK, GAP, NAMED, OF, PACES, TIME, Pace, Proposal, written
 
@@ -145,7 +147,7 @@ class Shapes:
         self._shapes: dict[tuple[str, bool], _Shape] = {}
 
     def take(self, line: bytes) -> None:
-        text = ANSI.sub(b"", line[:MOST_CHARACTERS]).decode("utf-8", "replace").translate(_OWN).rstrip()
+        text = _text_of(line)
         if not any(character.isdigit() for character in text):
             return
         prefix = _PREFIX.match(text)
@@ -190,11 +192,17 @@ def speaks(proposal: Proposal, line: bytes) -> bool:
     """Whether a line is of the rank that is followed."""
     if not proposal.speaker:
         return True
-    text = ANSI.sub(b"", line[:MOST_CHARACTERS]).decode("utf-8", "replace").translate(_OWN).rstrip()
+    text = _text_of(line)
     if proposal.prefixed:
         prefix = _PREFIX.match(text)
         return prefix is not None and prefix.group() == proposal.speaker
     return _speaker(text, _taken_apart(text)[2]) == proposal.speaker
+
+
+def _text_of(line: bytes) -> str:
+    """What is looked at of a line: masked before it is cut, so that no half of a secret is left at the edge."""
+    text = ANSI.sub(b"", line[: 4 * MOST_CHARACTERS]).decode("utf-8", "replace")
+    return masked(text)[:MOST_CHARACTERS].translate(_OWN).rstrip()
 
 
 def _speaker(text: str, names: list[str]) -> str:

@@ -440,6 +440,23 @@ def test_what_rises_beside_a_step_that_stands_still_is_not_proposed(line: str, t
 
 
 @pytest.mark.parametrize(
+    ("line", "read_to"),
+    [
+        ("it {0} AKIAIOSFODNN7EXAMPLE loss 3.2", 0),
+        ("it {0} --hf-token hf_abcdefghijklmnopqrstuvwxyz12345 loss 3.2", 0),
+        ("it {0} MYSQL_PWD=Sup3rSecret loss 3.2", 0),
+        ("it {0} loss 3.2 url=postgres://me:s3cr3tpw@db/x", 8),
+        ("it {0} loss 3.2 " + "and so on " * 37 + "ghp_abcdefghijklmnopqrstuvwx", 8),
+    ],
+)
+def test_no_secret_of_an_unknown_program_is_shown(line: str, read_to: int, tmp_path: Path) -> None:
+    found = read(tmp_path, *(line.format(number) for number in range(1, 9)))
+    shown = "\n".join([*detected_text(found), json.dumps(detected_json(found))])
+    assert not any(secret in shown for secret in ("AKIA", "hf_a", "Sup3r", "s3cr", "ghp_"))
+    assert len(found.steps) == read_to
+
+
+@pytest.mark.parametrize(
     ("line", "certain"),
     [
         ("global_step {0}", True),
