@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from streams.watch.matcher import ANSI
+from streams.watch.progress import DRY_RUN
 
 _KEPT = r"(?:check-?points?|ckpts?|model|state(?:[ _]dict)?|snapshots?|weights|parameters|params|adapters?)"
 _SAVED = re.compile(
@@ -17,9 +18,10 @@ _SAVED = re.compile(
 _NO_SAVE = re.compile(
     r"(?i)\b(?:will|to be|being|not|fail\w*|could|can|would|unable|error|if|when|started|pending|in progress|previous"
     r"|config\w*|tokenizer|metadata|meta_\w+|vocab\w*|load\w*|restor\w*|resum\w*|summary|metrics|images?"
-    r"|best (?:metric|score) (?:so far|yet)|host memory|cpu buffer|dry.run|(?:last|latest|newest) saved"
+    r"|best (?:metric|score) (?:so far|yet)|host memory|cpu buffer|(?:last|latest|newest) saved"
     r"|skip\w*|deleted|removed|pruned|evicted|corrupt\w*|damaged|incomplete|partial\w*|truncated"
     r"|(?:shard|part|chunk)s?[ #_]{0,2}\d{1,6} ?(?:/|of) ?\d)\b|dataset|prediction"
+    rf"|{DRY_RUN}"
     r"|/dev/shm\b|\.(?:tmp|partial|incomplete)\b|\bsaved['\"]?\s{0,2}[:=]\s{0,2}(?:false|no|none)\b"
 )
 _STEP = re.compile(r"(?i)(?<![a-z])(?:global[_ -]?)?(?:step|iteration|iter|update|it)s?[\s_:=#[-]{0,3}(\d{1,12})\b")

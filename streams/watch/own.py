@@ -17,7 +17,7 @@ from streams.watch.candidates import OWN_SAVED, OWN_STEP, Own
 from streams.watch.memories import is_proposal, of_proposal
 from streams.watch.packs import Format, FormatPart
 from streams.watch.patterns import anchored, compile_pattern
-from streams.watch.progress import Checkpoint, Step, read_checkpoint, read_step
+from streams.watch.progress import Checkpoint, Step, is_kept, read_checkpoint, read_step
 
 CUSTOM = "custom"
 """What stands for the framework in facts of such lines."""
@@ -38,7 +38,8 @@ class OwnFormat:
         return None if self.form is None else read_step(self.form, line)
 
     def checkpoint(self, line: bytes) -> Checkpoint | None:
-        return None if self.saved is None else read_checkpoint(CUSTOM, self.saved, line)
+        saved = None if self.saved is None else read_checkpoint(CUSTOM, self.saved, line)
+        return saved if saved is not None and is_kept(saved) else None
 
 
 def own_format(progress: str | None, checkpoint: str | None = None) -> OwnFormat:

@@ -12,8 +12,12 @@ from streams.watch.patterns import Pattern
 
 # What makes of a finished save one that there is not, in the same clause before it or anywhere behind it; and places
 # that no restart finds again.
-_DENIED = re.compile(rb"(?i)(?:n't|\b(?:not|cannot|could|would|should|will|fail(?:ed|s)?|unable|without))\b[^.;,]*\Z")
-_REHEARSED = re.compile(rb"(?i)\bdry[ _-]?run\b")
+_DENIED = re.compile(
+    rb"(?i)(?:n't|(?<![\w.-])(?:not|cannot|could|would|should|will|fail(?:ed|s)?|unable|without))\b(?!-)[^.;,]*\Z"
+)
+DRY_RUN = r"(?:(?<![\w/.-])|(?<=\s--))dry[ _-]?run\b(?![/\w]|[.-]\w)"
+"""What says that nothing was written, and is no part of a path."""
+_REHEARSED = re.compile(rf"(?i){DRY_RUN}".encode())
 _FLEETING = re.compile(r"/dev/shm/|.*\.(?:tmp|partial)\Z")
 CLAUSE_BYTES = 120
 # More digits are no step counter, and would not fit the event.
@@ -113,11 +117,15 @@ def read_checkpoint(framework: str, part: FormatPart, line: bytes) -> Checkpoint
 def read_saved(known: Format, part: FormatPart, line: bytes) -> Checkpoint | None:
     """Return the save that a line reports; None where it says that there is none, or none that a restart could use."""
     saved = read_checkpoint(known.framework, part, line)
-    if saved is None or (saved.path is not None and _FLEETING.match(saved.path)):
-        return None
-    if _DENIED.search(line[max(0, saved.at - CLAUSE_BYTES) : saved.at]) or _REHEARSED.search(line):
-        return None
-    return replace(saved, early=known.saved_early)
+    return None if saved is None or not is_kept(saved) else replace(saved, early=known.saved_early)
+
+
+def is_kept(saved: Checkpoint) -> bool:
+    """Whether the line doesn't say that there is no such save, or none that a restart could use."""
+    if saved.captured_path is not None and _FLEETING.match(saved.captured_path):
+        return False
+    before = saved.line[max(0, saved.at - CLAUSE_BYTES) : saved.at]
+    return _DENIED.search(before) is None and _REHEARSED.search(saved.line) is None
 
 
 def _first(groups: dict[str, str], *names: str) -> str | None:

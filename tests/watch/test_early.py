@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.facts import CheckpointSaved
+from streams.diagnose.unknown_saves import saved_step
 from streams.watch.source import Source
 from tests.watch.parts import T0, everything, facts_of, matcher, reading, restarted, running
 from tests.watch.test_source import two_attempts
@@ -104,6 +105,19 @@ def test_of_a_tag_only_a_step_is_read(line: str, step: int | None) -> None:
 )
 def test_what_is_denied_or_does_not_last_is_no_save(line: str) -> None:
     assert [found.saved for found in matcher().scan(f"{line}\n".encode()) if found.saved] == []
+
+
+@pytest.mark.parametrize("path", ["/scratch/dry-run", "/ckpt/dry_run_7/x", "/ckpt/llama-dry-run", "dryrun/2000"])
+def test_a_path_that_is_called_a_dry_run_is_one_like_any_other(path: str) -> None:
+    line = f"successfully saved checkpoint from iteration 2000 to {path}"
+    assert [found.saved is not None for found in matcher().scan(f"  {line}\n".encode())] == [True]
+    assert saved_step(line.encode()) == (True, 2000)
+    assert saved_step(f"{line} (dry run)".encode()) == (False, None)
+
+
+def test_the_name_of_a_node_denies_nothing() -> None:
+    line = b"not-a-node1:  successfully saved checkpoint from iteration 2000 to /ckpt\n"
+    assert [found.saved is not None for found in matcher().scan(line)] == [True]
 
 
 def test_what_another_clause_denies_is_a_save() -> None:

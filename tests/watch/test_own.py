@@ -81,6 +81,13 @@ def test_a_save_counts_that_the_owner_says_is_complete(path: Path) -> None:
     assert isinstance(alone, CheckpointSaved)
 
 
+def test_a_save_is_none_that_is_denied_rehearsed_or_in_memory() -> None:
+    own = own_format(IT, r"(?P<path>/\S+)? ?saved state (?P<step>\d+)")
+    lines = ("disk full, could not have saved state 7", "dry run: saved state 7", "/dev/shm/x saved state 7")
+    assert [own.checkpoint(line.encode()) for line in lines] == [None] * 3
+    assert own.checkpoint(b"/scratch/dry-run saved state 7") is not None
+
+
 def test_known_formats_and_faults_are_read_as_before_and_of_one_line_the_owner_is_believed(path: Path) -> None:
     lines = STEP.format(n=5) + "\n" + XID.format(time="10:00:03") + "\n"
     path.write_text(lines)
