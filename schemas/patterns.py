@@ -45,7 +45,7 @@ def compiled(text: str, *, within_lines: bool = False) -> Any:
     options.log_errors = False
     options.max_mem = PATTERN_BYTES
     options.encoding = re2.Options.Encoding.LATIN1
-    options.never_nl = within_lines
+    options.never_nl = options.never_capture = within_lines
     try:
         return re2.compile((f"(?m){text}" if within_lines else text).encode(), options)
     except re2.error as error:

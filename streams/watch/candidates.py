@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -22,6 +22,9 @@ PIECES = 2
 
 OWN_STEP, OWN_SAVED = -1, -2
 """What stands for a pattern's number where the line is a step or a save of the job's own format."""
+
+MOST_SAVES = 10_000
+"""Lines of a block that a job's own pattern of saves may find; where there are more, they are no saves."""
 
 Own = tuple[int, Any]
 """Which of the two, and what finds such lines in a whole block."""
@@ -52,7 +55,8 @@ def candidates(text: bytes, hits: Sequence[Hit]) -> Iterator[Candidate]:
 
 def with_own(found: Iterable[Candidate], text: bytes, searches: Sequence[Own]) -> Iterator[Candidate]:
     """Add the lines in which one of the job's own patterns is found."""
-    own = [_lines_with(number, search, text) for number, search in searches]
+    most = {OWN_SAVED: MOST_SAVES}  # of steps few are read, but each save is told
+    own = [islice(_lines_with(number, search, text), most.get(number)) for number, search in searches]
     for start, same in groupby(merge(found, *own), key=itemgetter(0)):
         several = list(same)
         numbers = {number for one in several for number in one[3]}
