@@ -51,13 +51,19 @@ _PREFIXES = (
     r"[A-Za-z][\w./-]*(?:\[\d+\])?(?: rank \d+)?(?:: | +\| ?|> )",
 )
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
-# Before a step no mere word, of which bars have many (`Map: 41%|`, `[eval] `): the name of a node or rank has a number.
+# Before a step no mere word, of which bars have many (`Map: 41%|`, `[eval] `, `[shard 3] `): in brackets a level, a
+# rank or a time, before a colon a node or process, whose name has its number at the end and not in the middle
+# (`gpu-a100-07`, `n07.site.org`, `train[123]`, not `train-00000-of-00010`).
+_HOST = r"[A-Za-z]+(?:[_-][A-Za-z]+)*(?:[_-]?[A-Za-z]*\d+)+(?:(?:\.[A-Za-z][\w-]*){2,})?"
 _BEFORE_STEPS = (
     *_LAUNCHERS,
-    r"\[(?:[^\[\]]*\d[^\[\]]*|DEBUG|INFO|WARNING|ERROR)\]:? ?",
-    r"\([A-Za-z_][^()]*\d[^()]*\) ?",
-    r"[A-Za-z][\w./-]*(?:\d|\[\d+\])(?: rank \d+)?(?:: | +\| ?|> )",
+    r"\[(?:DEBUG|INFO|WARNING|ERROR|(?i:rank|default|task|worker)[ _:=-]*\d+|\d+,\d+|[\w/ -]*\d\d:\d\d:\d\d[^\[\]]*"
+    r"|\d{4}-\d\d-\d\d)\]:? ?",
+    r"\([A-Za-z_][^()]*\bpid=\d[^()]*\) ?",
+    rf"(?:{_HOST}|[A-Za-z][\w./-]*\[\d+\])(?: rank \d+)?(?:: | +\| ?|> )",
 )
+# Ray names a process by what it does, before its number.
+_STAGE = re.compile(rb"(?i)\([^()]{0,60}(?:map|tokeni[sz]|preproc|eval|download)[^()]{0,60}\bpid=\d")
 # As little of them as can be: what looks like one may be the program's own (`[epoch=1]`).
 LINE_START = rf"^\s*(?:{'|'.join(_BEFORE_STEPS)})*?"
 _ANCHOR = re.compile(rf"(?P<other>{QUOTED})|\^(?P<indent>(?:\\s|\[ \\t\]| )(?:\*|\{{0?,\d*\}}))?", re.DOTALL)
@@ -83,6 +89,8 @@ class Pattern:
     compiled: Any = field(repr=False, compare=False)
     behind_launchers: bool = False
     """Whether `^` is where the line begins behind what launchers put before it: for hyperscan that is anywhere."""
+    of_no_stage: bool = False
+    """Whether it begins so, and not by itself with a process of Ray's: that may be one of another stage."""
 
     @property
     def expression(self) -> bytes:
@@ -92,7 +100,7 @@ class Pattern:
     def search(self, line: bytes) -> Captured | None:
         """Find it in one line; None where it does not match."""
         match = self.compiled.search(line)
-        if match is None:
+        if match is None or (self.of_no_stage and b"pid=" in line and _STAGE.search(line[: match.end()])):
             return None
         groups = {
             name.decode(): text.decode("utf-8", "replace")
@@ -112,7 +120,8 @@ def compile_pattern(text: str, *, at_start: bool = False, behind_launchers: bool
     if behind_launchers:
         whole = anchored(text)
     pattern = compiled(whole)
-    return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern, behind_launchers)
+    of_no_stage = behind_launchers and whole != text and "pid=" not in text
+    return Pattern(text, tuple(name.decode() for name in pattern.groupindex), pattern, behind_launchers, of_no_stage)
 
 
 def anchored(text: str) -> str:

@@ -26,6 +26,10 @@ PREFIXES = {
     "journald": "Aug 01 10:00:00 n01 train[123]: ",
     "Compose": "trainer-1  | ",
     "a rank": "[Rank 0] ",
+    "a node": "ip-10-0-0-12: ",
+    "a node's whole name": "gpu-a100-07.cluster.site.org: ",
+    "a time in brackets": "[2026-08-01 10:00:00,123] ",
+    "a level": "[INFO] ",
     "colour": "\x1b[32m",
     "two of them": "3: [rank0]: ",
 }
@@ -38,7 +42,11 @@ EXAMPLES = [
     for number, example in enumerate(part.examples)
 ]
 MARKS = [(known.mark, example) for known in FORMATS if known.mark is not None for example in known.mark.examples]
-OTHER_BARS = ["Map: ", "Evaluating: ", "[eval] ", "(validation) ", "Loading checkpoint shards: ", "train: "]
+OTHER_BARS = [
+    *("Map: ", "Evaluating: ", "[eval] ", "(validation) ", "Loading checkpoint shards: ", "train: ", "[shard 3] "),
+    *("[2/5] ", "[Epoch 1 eval] ", "train-00000-of-00010: ", "data-00007.parquet: ", "(epoch 3) ", "[eval-1] "),
+    *("(map_tokenize pid=1234) ", "(EvalWorker pid=7, ip=10.0.0.1) ", "3: (download_shard pid=7) "),
+]
 
 
 def read(text: str) -> list[tuple[object, ...]]:

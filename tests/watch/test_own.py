@@ -13,6 +13,7 @@ from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.patterns import BadPattern
 from streams.sources.files import BLOCK_BYTES
 from streams.sources.lines import Labels
+from streams.watch.candidates import MOST_SAVES
 from streams.watch.events import LineFact
 from streams.watch.labelled import Directory
 from streams.watch.own import OwnFormats, own_format
@@ -198,6 +199,12 @@ def test_a_caret_is_behind_what_launchers_put_before_a_line(path: Path) -> None:
     assert [own.step(line.encode()) is not None for line in lines] == [True, True, False, False]
 
 
+def test_an_owner_may_name_any_process_of_his() -> None:
+    line = b"(eval_loop pid=7) it 5/9 loss"
+    patterns = (IT, IT.removeprefix("^"), rf"^\(eval_loop pid=\d+\) {IT.removeprefix('^')}")
+    assert [own_format(pattern).step(line) is not None for pattern in patterns] == [False, True, True]
+
+
 def test_a_job_that_brings_a_pattern_has_one_block_read_a_turn(path: Path) -> None:
     """Whatever it costs to search for it, the others' lines are read in between."""
     path.write_bytes(b"nothing\n" * (BLOCK_BYTES // 4))
@@ -214,6 +221,11 @@ def test_a_save_between_steps_is_never_left_out_with_them(path: Path) -> None:
     lines = [f"it {n} loss 3" if n % 10 else f"wrote state {n} to /ckpt/{n}" for n in range(1, 100)]
     path.write_text("".join(f"{line}\n" for line in lines))
     assert [fact.step for fact in read(path, view) if isinstance(fact, CheckpointSaved)] == [*range(10, 100, 10)]
+
+
+def test_what_the_owner_calls_a_save_in_every_line_holds_nobody_up() -> None:
+    own = own_format(None, r"(?P<step>\d)")
+    assert len(reading().matcher.scan(b"5\n" * (MOST_SAVES + 9), own=own.searches)) == MOST_SAVES
 
 
 def test_of_many_steps_in_a_row_few_are_read() -> None:
