@@ -39,9 +39,9 @@ _VALUE = re.compile(
     |(?P<plain>(?![)\]}])(?:[^\s"',;&]|["'](?=\w)
         |[,;&](?=[^\s"',;&])(?![A-Za-z_*][\w.*-]{0,40}["'\\]{0,2}\s{0,2}[=:]))++)"""
 )
-_OPTION = re.compile(r"(?<![\w*-])--?[\w.-]*$")
-_OPTION_ALONE = re.compile(r"(?<![\w*-])--?$")
-_USER_OF_URL = re.compile(r"""://[^\s/@"'<>]*$""")
+_OPTION = re.compile(r"(?<![\w*-])--?[\w.-]*\Z")
+_OPTION_ALONE = re.compile(r"(?<![\w*-])--?\Z")
+_USER_OF_URL = re.compile(r"""://[^\s/@"'<>]*\Z""")
 _LONGEST_NAME = 40
 _TELLING = 64
 """By so much of its beginning a value is judged."""
@@ -60,6 +60,12 @@ _OF_KEYS = (
     *("api ", "secret ", "private "),
 )
 _NO_VALUES = frozenset({"none", "null", "nil", "true", "false", "undefined", MASK})
+# What is no password behind `pass`: that of a pass of several, and a node that passed.
+_CHECKED = re.compile(r"(?i)(?:first|second|third|one|two|multi|single|forward|backward)[_-]\Z")
+_HOST = re.compile(
+    r"(?i)(?:[a-z]+[_.-])*(?:node|nid|host|gpu|dgx|hgx|cn|compute|worker|server|rack|ip|[abghl]{1,2}\d00)s?"
+    r"(?:[_-]?[a-z]{0,5}\d{1,5})+(?:\.[a-z][\w-]*)*[,.)\]]?"
+)
 _COUNT = re.compile(r"\d{1,5}(?!\w)|\d{1,5}\.")
 _RUN = re.compile(r"[A-Za-z0-9]{12,}+")
 
@@ -85,7 +91,8 @@ def _is_credential(before: str, word: str) -> bool:
     if small == "key":
         return before.lower().rstrip("_-").endswith(_OF_KEYS)
     if small == "pass":
-        return before[-1:] in ("_", "-") or (word.isupper() and not before[-1:].isalnum())
+        named = before[-1:] in ("_", "-") and _CHECKED.search(before) is None
+        return named or (word.isupper() and not before[-1:].isalnum())
     return not small.startswith("auth")
 
 
@@ -103,7 +110,7 @@ def _is_secret(name: re.Match[str], before: str, sure: bool, value: str) -> bool
     word, assigned = name["word"], name["assigned"]
     if not value or value.rstrip(")]}>.").lower() in _NO_VALUES or (assigned == ":" and _USER_OF_URL.search(before)):
         return False
-    certain = sure and _may_be_value(word.lower(), value)
+    certain = sure and _may_be_value(word.lower(), value) and not (word == "PASS" and _is_checked(before, value))
     if assigned is not None or _OPTION.search(before):
         return (assigned is not None or value[0] != "-") and (certain or _looks_secret(before, word, value))
     named = word.isupper() or word.lower() in _PASSWORDS
@@ -117,6 +124,11 @@ def _may_be_value(word: str, value: str) -> bool:
     if word == "pass":
         return _COUNT.match(value) is None
     return not (word.startswith("credential") and value.isalpha())
+
+
+def _is_checked(before: str, value: str) -> bool:
+    """Whether a node is named behind `PASS` alone, as the results of health checks do."""
+    return before[-1:] not in ("_", "-") and _HOST.fullmatch(value) is not None
 
 
 def _has_digits_and_letters(value: str) -> bool:

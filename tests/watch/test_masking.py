@@ -18,7 +18,17 @@ HEX = "0123456789abcdef0123456789abcdef01234567"
 NAMED = (
     *("password={}", "--password {} --host x", "'--password', '{}'", "'--hf_token','{}'", "--wandb_key', '{}'"),
     *("--api-key {}", "--token {}", "--hf-token {}", "--hf_token={}", "TOKEN={}", "HF_TOKEN: {}", "PRIVATE-TOKEN: {}"),
-    *("DB_PASS={}", "PASS={}", "pwd={}", "passphrase={}", "SECRET_KEY={}", "secretKey={}", "client_secret: {}"),
+    *(
+        "DB_PASS={}",
+        "PASS={}",
+        "PASS: {}",
+        "db_pass: {}",
+        "pwd={}",
+        "passphrase={}",
+        "SECRET_KEY={}",
+        "secretKey={}",
+        "client_secret: {}",
+    ),
     *("AccountKey={};EndpointSuffix=core", "Authorization: token {}", "'Authorization': 'Bearer {}'", "api key: {}"),
     *("x-api-key: {}", "X-Auth-Token: {}", "api_key = {}", 'password="two {} here" next', "password='it, {}'"),
     *(
@@ -94,6 +104,8 @@ INNOCENT = (
     "abfss://checkpoints-llama70b@account.dfs.core.windows.net/run1/step100",
     "--world_info=eyJsb2NhbGhvc3QiOiBbMCwgMV19 --master_addr=1",
     "could not find -----BEGIN RSA PRIVATE KEY----- in file /x",
+    "PASS: node017 healthcheck; health PASS=node13, nccl-test FAIL: gpu-a100-12 PASS: gpu-a100-13",
+    "PASS: ip-10-0-0-3.ec2.internal, PASS: dgx07 | first_pass: node17 slow, multi-pass=node7 second-pass: gpu3",
     "tokens: 155652554752 | key: value | credentials: expired",
 )
 # What the patterns look at, so that any order of it is tried.
