@@ -253,6 +253,16 @@ def _format(read: PackEntry) -> Format:
             return None
         return FormatPart(read.pattern(name, behind_launchers=True), read.lines(f"{name}_examples", least=1))
 
+    saved_early, time_below = read.flag("saved_early"), read.flag("time_below")
+    if saved_early and "saved" not in read.body:
+        raise read.bad(
+            "saved_early says when saved is printed, and there is no saved; add it, or take this out", "saved_early"
+        )
+    if time_below and not VALUE_KEYS & read.body.keys():
+        keys = ", ".join(sorted(VALUE_KEYS))
+        raise read.bad(
+            f"time_below says where a step's time stands, and no key reads it; add one of: {keys}", "time_below"
+        )
     step = FormatPart(read.pattern("step", behind_launchers=True, group="step"), read.lines("step_examples", least=1))
     return Format(
         framework=read.text("framework"),
@@ -268,7 +278,7 @@ def _format(read: PackEntry) -> Format:
         place=read.place,
         mark=part("mark"),
         first_epoch=read.number("first_epoch", 0, most=1),
-        saved_early=read.flag("saved_early"),
-        time_below=read.flag("time_below"),
+        saved_early=saved_early,
+        time_below=time_below,
         places=read.places(*(f"{part}_examples" for part in ("step", "saved", "loaded", "mark", "counter"))),
     )

@@ -106,6 +106,16 @@ def test_an_example_that_is_wrong_is_told_by_its_own_line(text: str, line: int, 
         ("(?P<step>\\d+)", "\\d+", ":4: format ours: step needs a group (?P<step>...)"),
         ("(?P<value>[0-9.]+)", "[0-9.]+", ":6: format ours: seconds_per_step needs a group (?P<value>...)"),
         ("step = 'tick (?P<step>\\d+)'\n", "", ":2: format ours: step is missing"),
+        (
+            "source",
+            "saved_early = true\nsource",
+            ":7: format ours: saved_early says when saved is printed, and there is no",
+        ),
+        (
+            "seconds_per_step = 'took (?P<value>[0-9.]+)'",
+            "time_below = true",
+            ":6: format ours: time_below says where a step's time stands, and no key reads it; add one of: milli",
+        ),
         ("[[format]]", "[format]", ":2: format must be written as [[format]], in two brackets"),
     ],
 )
