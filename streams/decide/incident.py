@@ -7,7 +7,7 @@ cause is named. The decision waits until the attempt has ended, or until it has 
 
 from __future__ import annotations
 
-from schemas.decisions import Advice, AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
+from schemas.decisions import AdviceWithheld, AnomalyDetected, AttributionMade, RequestMade
 from schemas.facts import (
     AttributionAnswered,
     NodeFaultReported,
@@ -26,24 +26,18 @@ from schemas.vocabulary import (
     Hold,
     LineRole,
     Mode,
-    Phase,
     Refusal,
     Remedy,
     TimerPurpose,
     Witness,
 )
 from streams.decide import advice as advices
-from streams.decide import lines
+from streams.decide import grace, lines, news
 from streams.decide.attribution import attribute
 from streams.decide.retry import judge
-from streams.decide.roots import CERTAIN
 from streams.decide.state import Answer, Attempt, Incident, JobState, Line
 from streams.decide.turn import Turn
 
-MOST_OUTLIVED = 3
-"""Incidents of an attempt after which a line of its output that it has outlived is no news any more."""
-RHYTHMS = 1.5
-"""A running attempt that printed a fault may still show within this many of its longest normal gaps that it goes on."""
 # Ends that a crash line can belong to; REQUEUED because Slurm requeues a lost node's job between two looks.
 CRASHED = FAILURE_STATES | {AttemptState.REQUEUED}
 
@@ -64,7 +58,7 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
     if job.mode is Mode.DISABLED:
         return job
     line = lines.of_node(fact)
-    if _is_told_again(turn, attempt, line):
+    if news.is_told_again(turn, attempt, line):
         return job.with_attempt(lines.hear_again(attempt, line, turn.now_ms))
     collecting = attempt.incident is not None and not attempt.incident.settled
     if lines.is_certain(fact) or collecting or (attempt.final and line.role is LineRole.CAUSE):
@@ -74,10 +68,10 @@ def node_fault_reported(turn: Turn, job: JobState, attempt: Attempt, fact: NodeF
 
 def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobState:
     silent = line.remedy is Remedy.IGNORE or lines.is_recorded_only(line)
-    decided = advices.is_decided(attempt) and not _explains_silence(attempt, line)
+    decided = advices.is_decided(attempt) and not news.explains_silence(attempt, line)
     if silent or decided or (attempt.final and attempt.state not in CRASHED):
         return job.with_attempt(attempt)
-    if _is_told_again(turn, attempt, line):
+    if news.is_told_again(turn, attempt, line):
         return job.with_attempt(lines.hear_again(attempt, line, turn.now_ms))
     incident = attempt.incident
     if incident is not None and not incident.settled and incident.finding is None:
@@ -91,8 +85,8 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
     if line.remedy is Remedy.WAIT:  # somebody else acts: that opens no incident, and belongs to one that follows
         return job.with_attempt(lines.hear(attempt, line, turn.now_ms))
     if incident is not None and not incident.settled:
-        if _says_no_more(turn, incident, line):
-            return job.with_attempt(replace(attempt, incident=_still_said(turn, incident, line)))
+        if news.says_no_more(turn, incident, line):
+            return job.with_attempt(replace(attempt, incident=news.still_said(turn, incident, line)))
         text = f"A fault that counts for more followed: {line.detail or line.signature}{line.told_by}."
         job = _withhold(turn, job, attempt, Refusal.OUTWEIGHED, text)
     elif attempt.final and attempt.failure_counted:
@@ -101,45 +95,11 @@ def _take_line(turn: Turn, job: JobState, attempt: Attempt, line: Line) -> JobSt
     return _open(turn, job, attempt, kind, line, line.fault_class, line.detail or line.signature)
 
 
-def _explains_silence(attempt: Attempt, line: Line) -> bool:
-    """Whether a line says why an attempt stands still, or is slow, against which Advice is open and not acted upon."""
-    incident = attempt.incident
-    if incident is None or attempt.acted or attempt.final or line.role is not LineRole.CAUSE:
-        return False
-    silent = incident.kind in (AnomalyKind.HANG, AnomalyKind.STRAGGLER) and not incident.lines
-    advice = advices.open_advice(attempt)
-    return silent and advice is not None and not advices.is_command(advice)
-
-
-def _is_told_again(turn: Turn, attempt: Attempt, line: Line) -> bool:
-    """Whether a running attempt's node, or after some incidents its output, says on and on what it outlives."""
-    if attempt.final or advices.is_decided(attempt):
-        return False
-    if line.witness is Witness.OUTPUT and attempt.incidents < MOST_OUTLIVED:
-        return False
-    return turn.rules.is_told_again(attempt, line, turn.now_ms)
-
-
-def _says_no_more(turn: Turn, incident: Incident, line: Line) -> bool:
-    """Whether what was attributed stands, though the line came after it."""
-    if turn.now_ms - incident.last_line_ms > lines.HEARD_MS and line.role is LineRole.CAUSE:
-        return False
-    return not lines.outweighs(line, incident.lines, turn.rules.root_line)
-
-
-def _still_said(turn: Turn, incident: Incident, line: Line) -> Incident:
-    """The incident, which goes on as long as steps are told to have no number."""
-    goes_on = line.signature in lines.STEPS_WITHOUT_NUMBER and lines.is_without_number(
-        incident.lines, turn.rules.root_line
-    )
-    return replace(incident, last_line_ms=turn.now_ms) if goes_on else incident
-
-
 def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """The scheduler says that the attempt failed."""
     incident = attempt.incident
     advice = advices.open_advice(attempt)
-    if advice is not None and advice.desired_state is not DesiredState.RELEASED and not _is_newer(incident, advice):
+    if advice is not None and advice.desired_state is not DesiredState.RELEASED and not news.is_newer(incident, advice):
         job = job if advices.is_command(advice) else _count_failure(job, attempt)
         return advices.renew(turn, job, job.current(attempt))
     if incident is not None and incident.finding is not None and not incident.settled:
@@ -155,13 +115,6 @@ def attempt_failed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     if pending is not None and pending.due_ms > due:
         attempt = turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, due)
     return job.with_attempt(attempt)
-
-
-def _is_newer(incident: Incident | None, advice: Advice) -> bool:
-    """Whether an incident is still to be settled that the Advice does not come from."""
-    if incident is None or incident.settled or advices.is_command(advice):
-        return False
-    return advice.incident_id != incident.incident_id
 
 
 def attempt_ended_otherwise(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
@@ -183,7 +136,7 @@ def resumed(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     waits = incident is not None and incident.finding is not None and not incident.settled
     if not waits or attempt.step is None or attempt.timer(TimerPurpose.INCIDENT_QUIET) is not None:
         return job
-    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(_grace_s(turn, job))))
+    return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, turn.after(grace.grace_s(turn, job))))
 
 
 def progressed(turn: Turn, job: JobState, attempt: Attempt, fact: ProgressObserved) -> JobState:
@@ -387,33 +340,8 @@ def _conclude(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     job = job.with_attempt(attempt)
     if attempt.state in CRASHED or incident.kind in (AnomalyKind.HANG, AnomalyKind.STRAGGLER):
         return _settle(turn, job, attempt)
-    due = max(turn.after(_grace_s(turn, job)), _waits_until_ms(turn, job, attempt, incident))
+    due = max(turn.after(grace.grace_s(turn, job)), grace.waits_until_ms(turn, job, attempt, incident))
     return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, due))
-
-
-def _grace_s(turn: Turn, job: JobState) -> float:
-    """How long a running attempt may be silent: long enough for two progress facts, which watch throttles."""
-    interval = job.aps.progress_interval_s if job.aps is not None else 0
-    return max(turn.policy.running_grace_s, 2.5 * interval)
-
-
-def _waits_until_ms(turn: Turn, job: JobState, attempt: Attempt, incident: Incident) -> int:
-    """Until when a running attempt may be silent after a fault, by its own rhythm and by what it says that it does.
-
-    Steps that come each five minutes can't show within one that training goes on; nor can an evaluation, or a job that
-    its launcher started anew in place and that reads its checkpoint. Broken hardware gets no time to evaluate.
-    """
-    stall = attempt.stall
-    if stall is None or job.aps is None or lines.is_without_number(incident.lines, turn.rules.root_line):
-        return incident.last_line_ms
-    silence_ms = job.aps.silence_ms(in_loop=stall.in_loop)
-    rhythm_ms = min(int(RHYTHMS * stall.gap_ms), silence_ms)
-    reloads = not stall.in_loop and stall.moved_ms > incident.last_line_ms
-    elsewhere = stall.phase in (Phase.CHECKPOINT, Phase.EVALUATION) or reloads
-    if elsewhere and turn.rules.root_line(incident.lines).precedence < CERTAIN:
-        rhythm_ms = silence_ms
-    # Not for ever: a job that crashes in place, again and again, loads its checkpoint each time.
-    return min(max(incident.last_line_ms, stall.moved_ms) + rhythm_ms, incident.opened_ms + 2 * silence_ms)
 
 
 def _still_running(turn: Turn, job: JobState, attempt: Attempt, due_ms: int) -> JobState:
@@ -432,7 +360,7 @@ def _still_running(turn: Turn, job: JobState, attempt: Attempt, due_ms: int) -> 
             "A fault was seen and the attempt still runs; it never printed progress, so nobody can tell whether it"
             " stands still. It is left alone until the scheduler says that it ended.",
         )
-    until_ms = _waits_until_ms(turn, job, attempt, incident)
+    until_ms = grace.waits_until_ms(turn, job, attempt, incident)
     if until_ms > due_ms:
         return job.with_attempt(turn.set_timer(attempt, TimerPurpose.INCIDENT_QUIET, until_ms))
     return _settle(turn, job, attempt)
