@@ -18,13 +18,13 @@ from schemas.aps import Aps
 from schemas.decisions import AttemptView, JobView
 from schemas.identity import AttemptId
 from schemas.vocabulary import AttemptState, Mode
-from streams.watch.claims import Claim, claims_of
-from streams.watch.examples import load_matcher
-from streams.watch.matcher import Matcher
-from streams.watch.packs import Packs, load_packs
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.packs import Packs, load_packs
 from streams.watch.source import Source
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
+from streams.watch.whose.claims import Claim, claims_of
 
 MEGABYTES = 64
 ROUNDS = 9

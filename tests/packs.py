@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from streams.watch import packs
+from streams import watch
+from streams.watch.matching import packs
 
-SHIPPED = Path(packs.__file__).parent / "packs"
+SHIPPED = Path(watch.__file__).parent / "packs"
 FEW = ("gpu.toml",)
 
 

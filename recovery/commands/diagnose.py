@@ -37,7 +37,7 @@ def diagnose(
     from streams.diagnose.reading import NothingRead, Unreadable
     from streams.diagnose.report import diagnosis_json, diagnosis_text
     from streams.diagnose.verdict import diagnose as run
-    from streams.watch.packs import BadPack
+    from streams.watch.matching.packs import BadPack
 
     shown = Shown()
     try:

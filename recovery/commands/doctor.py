@@ -108,9 +108,9 @@ def _checks(settings: Settings, view: JobView, shown: AttemptView, positions: di
     from recovery.settings import SettingsError
     from streams.sources.configured import sources_of
     from streams.watch.checkup import checkup
-    from streams.watch.examples import load_matcher
+    from streams.watch.matching.examples import load_matcher
+    from streams.watch.matching.packs import BadPack, load_packs
     from streams.watch.own import OwnFormats
-    from streams.watch.packs import BadPack, load_packs
 
     try:
         matcher, sources = load_matcher(load_packs(settings.watch.packs)), sources_of(settings)

@@ -30,7 +30,7 @@ def detect(
     from streams.diagnose.matching import known_formats
     from streams.diagnose.reading import NothingRead, Unreadable
     from streams.diagnose.report import detected_json, detected_text
-    from streams.watch.packs import BadPack
+    from streams.watch.matching.packs import BadPack
 
     shown = Shown()
     try:

@@ -10,8 +10,8 @@ import typer
 from recovery.commands.common import TOOLS, Sections, fail, settings_of
 
 if TYPE_CHECKING:
-    from streams.watch.matcher import Found
-    from streams.watch.packs import Packs, Signature
+    from streams.watch.matching.matcher import Found
+    from streams.watch.matching.packs import Packs, Signature
 
 EXIT_BAD = 1
 WIDTH = 160
@@ -54,7 +54,7 @@ def _is_general(one: Signature) -> bool:
 
 
 def _loaded(folders: tuple[Path, ...]) -> Packs:
-    from streams.watch.packs import BadPack, load_packs
+    from streams.watch.matching.packs import BadPack, load_packs
 
     try:
         return load_packs(folders)
@@ -85,8 +85,8 @@ def _test_log(file: str, folders: tuple[Path, ...]) -> None:
     from streams.diagnose.matching import general_matcher
     from streams.diagnose.reading import NothingRead, Unreadable, pieces
     from streams.watch.masking import kept_text
-    from streams.watch.packs import BadPack
-    from streams.watch.surroundings import tail_of
+    from streams.watch.matching.packs import BadPack
+    from streams.watch.matching.surroundings import tail_of
 
     shown, tail, matched = Shown(), b"", False
     try:
@@ -119,9 +119,9 @@ def _said(found: Found) -> str:
 
 def _test_pack(path: Path, folders: tuple[Path, ...]) -> None:
     """Load a pack after all others and try its examples."""
-    from streams.watch.examples import problems
-    from streams.watch.matcher import Matcher
-    from streams.watch.packs import BadPack, load_packs
+    from streams.watch.matching.examples import problems
+    from streams.watch.matching.matcher import Matcher
+    from streams.watch.matching.packs import BadPack, load_packs
 
     there = path.absolute()
     known = there in folders or there.parent in folders

@@ -33,14 +33,21 @@ from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.early import Written
 from streams.watch.masking import digest_of, kept_text
-from streams.watch.matcher import Fault, Found, Matcher
-from streams.watch.neighbours import NEAR_BYTES, first_stamp, last_stamp
-from streams.watch.origin import named_by_place, named_in_front, named_nodes, names_of, origin_among, word_in_front
-from streams.watch.patterns import compile_pattern
-from streams.watch.progress import Step
+from streams.watch.matching.matcher import Fault, Found, Matcher
+from streams.watch.matching.patterns import compile_pattern
+from streams.watch.matching.progress import Step
+from streams.watch.matching.surroundings import tail_of
 from streams.watch.skipping import is_skipped
-from streams.watch.stamps import stamp_ms
-from streams.watch.surroundings import tail_of
+from streams.watch.whose.neighbours import NEAR_BYTES, first_stamp, last_stamp
+from streams.watch.whose.origin import (
+    named_by_place,
+    named_in_front,
+    named_nodes,
+    names_of,
+    origin_among,
+    word_in_front,
+)
+from streams.watch.whose.stamps import stamp_ms
 
 MOST_OF_ORIGIN = 8
 SKEW_MS, LATE_MS = 2_000, 1_500_000

@@ -18,9 +18,9 @@ from streams.diagnose.reading import Piece
 from streams.diagnose.rhythm import Rhythm
 from streams.diagnose.skipping import overflows_in
 from streams.watch.masking import digest_of, kept_text
-from streams.watch.matcher import ANSI, Found
-from streams.watch.packs import Format
-from streams.watch.progress import Step, read_step
+from streams.watch.matching.matcher import ANSI, Found
+from streams.watch.matching.packs import Format
+from streams.watch.matching.progress import Step, read_step
 from streams.watch.skipping import Skips
 
 UNKNOWN = "(unknown)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from streams.watch.patterns import compile_pattern
+from streams.watch.matching.patterns import compile_pattern
 
 # As trainers of Hugging Face print it (`{'loss': 1.4, ..., 'epoch': 0.31}`), and most scripts (`Epoch 3: loss 1.4`): no
 # loss of nought, and no prose about an epoch.

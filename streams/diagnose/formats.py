@@ -11,13 +11,13 @@ from itertools import islice, pairwise
 
 from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.unknown_saves import saved_step
-from streams.watch.examples import load_matcher
 from streams.watch.masking import kept_text
-from streams.watch.matcher import ANSI, Found, Matcher
-from streams.watch.packs import Packs, read_pack
-from streams.watch.progress import Step
-from streams.watch.proposals import Proposal, loaded
-from streams.watch.shapes import LEAST_LINES, Shapes, speaks
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.matcher import ANSI, Found, Matcher
+from streams.watch.matching.packs import Packs, read_pack
+from streams.watch.matching.progress import Step
+from streams.watch.matching.proposals import Proposal, loaded
+from streams.watch.matching.shapes import LEAST_LINES, Shapes, speaks
 
 # A large file is known by its beginning, and how far it came by its end.
 HEAD_BYTES, TAIL_BYTES = 4 << 20, 2 << 20

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from streams.diagnose.rhythm import SIGNATURE as SLOW_STEPS
 from streams.diagnose.saves import SIGNATURE as UNFINISHED_SAVE
-from streams.watch.examples import load_matcher
-from streams.watch.matcher import Matcher
-from streams.watch.packs import Packs, load_packs
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.packs import Packs, load_packs
 from streams.watch.skipping import SKIPPED_STEPS
 
 CONCLUDED = {

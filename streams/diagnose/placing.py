@@ -15,7 +15,7 @@ from streams.decide.cause import Cause, Scene
 from streams.decide.state import Line
 from streams.decide.weighing import REPORTERS
 from streams.diagnose.account import Sighting
-from streams.watch.origin import names_of, origin_among
+from streams.watch.whose.origin import names_of, origin_among
 
 _OF_LAUNCHER = re.compile(r"\s{0,4}(\d{1,6}): \[(?:default|rank)\d")
 _SAYS_OF_TASKS = "srun: error: "

@@ -11,7 +11,7 @@ from streams.decide.state import Line
 from streams.diagnose.formats import Detected
 from streams.diagnose.ranks import met_alike
 from streams.diagnose.verdict import Diagnosis, Steps
-from streams.watch.proposals import brought, in_comment, pack_lines
+from streams.watch.matching.proposals import brought, in_comment, pack_lines
 
 SHOWN_LINES = 5
 SHOWN_STEPS = 5

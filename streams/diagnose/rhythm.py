@@ -15,7 +15,7 @@ from schemas.policy import DEFAULT_POLICY
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.state import NO_PACE, Line, Pace
 from streams.decide.straggler import paced
-from streams.watch.progress import Step
+from streams.watch.matching.progress import Step
 
 SAMPLE_S, CLOCK_S = 1.0, 5.0
 """One step time is taken in so much time; by clocks of whole seconds, in more."""

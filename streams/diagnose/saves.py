@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
 from streams.decide.state import Line
-from streams.watch.matcher import Found
+from streams.watch.matching.matcher import Found
 
 SIGNATURE, PRECEDENCE = "save-unfinished", 3
 _WAITING = {FaultClass.NCCL_TIMEOUT, FaultClass.HANG_NO_LOG}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from schemas.facts import Evidence
 from streams.decide.state import Line
-from streams.watch.matcher import Found
+from streams.watch.matching.matcher import Found
 from streams.watch.skipping import LEAST_LINES, SKIPPED_STEPS
 
 NONE_IN_STEPS = "nan-steps"

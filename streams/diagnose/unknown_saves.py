@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from streams.watch.matcher import ANSI
-from streams.watch.progress import DRY_RUN
+from streams.watch.matching.matcher import ANSI
+from streams.watch.matching.progress import DRY_RUN
 
 _KEPT = r"(?:check-?points?|ckpts?|model|state(?:[ _]dict)?|snapshots?|weights|parameters|params|adapters?)"
 _SAVED = re.compile(

@@ -23,7 +23,7 @@ from streams.diagnose.reading import Progress, Unreadable, none_of, pieces, writ
 from streams.diagnose.rhythm import slow_steps
 from streams.diagnose.skipping import NONE_IN_STEPS
 from streams.diagnose.voices import LEAST_RANKS
-from streams.watch.matcher import Matcher
+from streams.watch.matching.matcher import Matcher
 
 # In so many files it is looked for what an unknown program counts up.
 MOST_PROPOSED = 8

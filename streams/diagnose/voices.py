@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from streams.watch.neighbours import last_stamp
+from streams.watch.whose.neighbours import last_stamp
 
 SAMPLE_BYTES, LAST_BYTES = 8_192, 262_144
 MOST_RANKS = 65_536

@@ -16,14 +16,14 @@ from schemas.decisions import AttemptView, JobView
 from schemas.identity import AttemptId
 from streams.sources.configured import Configured
 from streams.sources.lines import Answer, SourceLine, Wanted
-from streams.watch.claims import Writer
 from streams.watch.guessing import guess
-from streams.watch.labelled import Directory
-from streams.watch.matcher import Matcher
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.progress import Step
 from streams.watch.own import OwnFormats
-from streams.watch.ownership import Wait, written_at
-from streams.watch.progress import Step
 from streams.watch.sight import unknown_advice
+from streams.watch.whose.claims import Writer
+from streams.watch.whose.labelled import Directory
+from streams.watch.whose.ownership import Wait, written_at
 
 SAMPLED = 1_000
 TAIL_BYTES = 256 * 1024

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import Phase
-from streams.watch.matcher import Found
-from streams.watch.progress import Checkpoint
+from streams.watch.matching.matcher import Found
+from streams.watch.matching.progress import Checkpoint
 
 
 @dataclass

@@ -16,9 +16,9 @@ from schemas.facts import (
 from schemas.identity import AttemptId, Position, derived_id
 from schemas.vocabulary import Phase
 from streams.watch.masking import digest_of, kept_text
-from streams.watch.matcher import Fault, Found
-from streams.watch.origin import Origin
-from streams.watch.progress import Checkpoint, Step
+from streams.watch.matching.matcher import Fault, Found
+from streams.watch.matching.progress import Checkpoint, Step
+from streams.watch.whose.origin import Origin
 
 LineFact = SignatureMatched | ProgressObserved | CheckpointSaved | CheckpointLoaded | PhaseEntered
 

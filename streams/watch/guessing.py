@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from streams.watch.masking import kept_text
-from streams.watch.matcher import ANSI
+from streams.watch.matching.matcher import ANSI
+from streams.watch.matching.proposals import Proposal, brought
+from streams.watch.matching.shapes import LEAST_LINES, Shapes
 from streams.watch.own import own_format
-from streams.watch.proposals import Proposal, brought
-from streams.watch.shapes import LEAST_LINES, Shapes
 
 LOOKED_AT = 32 << 10
 """Bytes of output in which a shape is looked for."""

@@ -15,7 +15,7 @@ from schemas.codec import Codec, UnreadableRecord
 from schemas.decisions import JobView
 from schemas.topics import JOBS, POSITIONS
 from streams.kafka import TopicView, decode, place, reader
-from streams.watch.claims import Claim, claims_of
+from streams.watch.whose.claims import Claim, claims_of
 
 log = structlog.get_logger(__name__)
 

@@ -13,11 +13,11 @@ from schemas.bookkeeping import SourceRead
 from schemas.decisions import JobView
 from schemas.identity import AttemptId, derived_id
 from schemas.patterns import BadPattern, check_of_job, compiled
-from streams.watch.candidates import OWN_SAVED, OWN_STEP, Own
+from streams.watch.matching.candidates import OWN_SAVED, OWN_STEP, Own
+from streams.watch.matching.packs import Format, FormatPart
+from streams.watch.matching.patterns import anchored, compile_pattern
+from streams.watch.matching.progress import Checkpoint, Step, is_kept, read_checkpoint, read_step
 from streams.watch.memories import is_proposal, of_proposal
-from streams.watch.packs import Format, FormatPart
-from streams.watch.patterns import anchored, compile_pattern
-from streams.watch.progress import Checkpoint, Step, is_kept, read_checkpoint, read_step
 
 CUSTOM = "custom"
 """What stands for the framework in facts of such lines."""

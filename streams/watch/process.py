@@ -32,19 +32,19 @@ from streams.sources.configured import node_sources_of, sources_of
 from streams.sources.files import FileState
 from streams.watch.answers import Questions, StoreSaid, answer
 from streams.watch.blind import BlindWatch
-from streams.watch.claims import Claim
 from streams.watch.events import LineFact, source_of
-from streams.watch.examples import load_matcher
 from streams.watch.jobs import FRESH_S, Jobs, read_positions
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.packs import BadPack, load_packs
 from streams.watch.memories import Memories
-from streams.watch.nodes import NodeWatch
+from streams.watch.nodes.watching import NodeWatch
 from streams.watch.own import OwnFormats
-from streams.watch.packs import BadPack, load_packs
 from streams.watch.publisher import Publisher
 from streams.watch.source import Source
 from streams.watch.stores import Stores
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
+from streams.watch.whose.claims import Claim
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from streams.sources.lines import Batch, Labels, SourceLine
-from streams.watch.candidates import Own
 from streams.watch.events import Line
 from streams.watch.given import Given
-from streams.watch.matcher import Found
-from streams.watch.stamps import names_zone, stamp_ms
-from streams.watch.surroundings import tail_of
+from streams.watch.matching.candidates import Own
+from streams.watch.matching.matcher import Found
+from streams.watch.matching.surroundings import tail_of
 from streams.watch.telling import Reading
+from streams.watch.whose.stamps import names_zone, stamp_ms
 
 MOST_STREAMS = 512
 """Streams whose last lines are remembered, for signatures that look at the lines before."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schemas.vocabulary import BlindKind
 from streams.sources.files import FileState
 from streams.watch.guessing import Guess
-from streams.watch.proposals import in_comment
+from streams.watch.matching.proposals import in_comment
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
-from streams.watch.matcher import Fault
-from streams.watch.packs import Signature
-from streams.watch.patterns import compile_pattern
+from streams.watch.matching.matcher import Fault
+from streams.watch.matching.packs import Signature
+from streams.watch.matching.patterns import compile_pattern
 
 FOR_EVER = 50
 """So many in a row, at the end: halving a loss scale of 32 bits takes fewer to come to its floor."""

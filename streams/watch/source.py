@@ -15,15 +15,15 @@ from functools import partial
 from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
-from streams.watch.candidates import Own
-from streams.watch.claims import Claim
 from streams.watch.events import Line, LineFact, parked_line, source_of
-from streams.watch.neighbours import NEAR_BYTES, Carried, Neighbours, Stamp, first_stamp
-from streams.watch.notices import Notices
-from streams.watch.ownership import Owner, Unowned, Verdict, Wait, Window, Written, owner_of
-from streams.watch.stamps import names_zone, repeat_ms, stamp_ms
-from streams.watch.surroundings import tail_of
+from streams.watch.matching.candidates import Own
+from streams.watch.matching.surroundings import tail_of
 from streams.watch.telling import Reading, Teller
+from streams.watch.whose.claims import Claim
+from streams.watch.whose.neighbours import NEAR_BYTES, Carried, Neighbours, Stamp, first_stamp
+from streams.watch.whose.notices import Notices
+from streams.watch.whose.ownership import Owner, Unowned, Verdict, Wait, Window, Written, owner_of
+from streams.watch.whose.stamps import names_zone, repeat_ms, stamp_ms
 
 # A file that begins anew may be a new attempt's, which the scheduler's observer tells within this time.
 SETTLE_MS = 3_000

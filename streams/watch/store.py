@@ -14,14 +14,14 @@ from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.identity import AttemptId, derived_id
 from streams.sources.feed import Batches
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceState
-from streams.watch.claims import Writer
 from streams.watch.events import LineFact, parked_line
 from streams.watch.guessing import LOOKED_AT
-from streams.watch.labelled import Directory, Mislabelled, Stranger
-from streams.watch.origin import Origin
-from streams.watch.ownership import Unowned, Wait, written_at
 from streams.watch.records import Records, Said
 from streams.watch.telling import Reading, Teller
+from streams.watch.whose.claims import Writer
+from streams.watch.whose.labelled import Directory, Mislabelled, Stranger
+from streams.watch.whose.origin import Origin
+from streams.watch.whose.ownership import Unowned, Wait, written_at
 
 BATCHES_A_TURN = 4
 MOST_PENDING, MOST_PENDING_BYTES = 20_000, 64 << 20

@@ -17,9 +17,9 @@ from schemas.identity import AttemptId, Position
 from streams.sources.configured import Configured
 from streams.sources.lines import Answer, LogSource, Wanted
 from streams.watch.answers import StoreSaid
-from streams.watch.claims import Writer
-from streams.watch.labelled import Directory
-from streams.watch.ownership import written_at
+from streams.watch.whose.claims import Writer
+from streams.watch.whose.labelled import Directory
+from streams.watch.whose.ownership import written_at
 
 ANSWER_S = 30.0
 """A source that has not answered by then has not: the decider waits no longer than a minute."""

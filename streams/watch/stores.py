@@ -17,10 +17,10 @@ from streams.sources.feed import Feed
 from streams.sources.lines import Cursor, SourceState
 from streams.watch.answers import StoreSaid
 from streams.watch.events import LineFact
-from streams.watch.labelled import Directory
 from streams.watch.store import StoreReader
 from streams.watch.store_answers import Followed, StoreAnswers
 from streams.watch.telling import Reading
+from streams.watch.whose.labelled import Directory
 
 log = structlog.get_logger(__name__)
 

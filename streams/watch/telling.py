@@ -9,15 +9,15 @@ from datetime import tzinfo
 import structlog
 
 from schemas.identity import AttemptId
-from streams.watch.claims import Writer
 from streams.watch.early import Written
 from streams.watch.events import Line, LineFact, fault_fact, loaded_fact, phase_fact, progress_fact, saved_fact
-from streams.watch.matcher import Found, Matcher
-from streams.watch.origin import Origin, names_of, origin_of
+from streams.watch.matching.matcher import Found, Matcher
+from streams.watch.matching.progress import Checkpoint, Step
 from streams.watch.own import OwnFormat, OwnFormats
-from streams.watch.progress import Checkpoint, Step
 from streams.watch.skipping import Skips, fault_of
 from streams.watch.throttle import Throttle
+from streams.watch.whose.claims import Writer
+from streams.watch.whose.origin import Origin, names_of, origin_of
 
 log = structlog.get_logger(__name__)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from schemas.identity import AttemptId
 from schemas.vocabulary import Phase
+from streams.decide.stall import MOST_RECENT
 
 MOST_OF_ORIGIN = 8
 """Facts of one signature from one node and rank at once."""
@@ -79,7 +80,7 @@ class _Steps:
 
     at_ms: int
     numbers: tuple[int, ...]
-    """The last two different ones that were kept."""
+    """The last different ones that were kept, as many as the hang detector remembers."""
     anew_ms: int | None = None
     """The time of reading at which the interval was counted anew last, from an earlier time."""
     other_due: bool = False
@@ -99,7 +100,7 @@ class _Steps:
 
     def take(self, step: int, at_ms: int) -> None:
         self.at_ms, self.other_due = at_ms, step in self.numbers
-        self.numbers = (*(number for number in self.numbers if number != step), step)[-2:]
+        self.numbers = (*(number for number in self.numbers if number != step), step)[-MOST_RECENT:]
 
     def _may_renew(self, read_ms: int, interval_ms: int) -> bool:
         return self.anew_ms is None or read_ms - self.anew_ms >= interval_ms

@@ -21,7 +21,7 @@ from schemas.vocabulary import (
 from streams.decide.blame import host_of
 from streams.decide.lines import HEARD_MS
 from streams.decide.nodes import AFTER_END_MS
-from streams.watch.origin import origin_of
+from streams.watch.whose.origin import origin_of
 from tests.decide.story import Story
 
 

@@ -20,7 +20,7 @@ from streams.diagnose.matching import CONCLUDED, GENERAL, general_matcher
 from streams.diagnose.reading import Piece, Unreadable, pieces
 from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import Diagnosis, conclude, diagnose
-from streams.watch.packs import load_packs
+from streams.watch.matching.packs import load_packs
 
 NOW_MS = 1_785_578_400_000
 XID = "Aug  1 10:00:{second:02d} node2 kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."

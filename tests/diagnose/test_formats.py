@@ -16,11 +16,11 @@ from streams.diagnose.formats import MOST_READ, Detected, detect
 from streams.diagnose.matching import known_formats
 from streams.diagnose.reading import Unreadable
 from streams.diagnose.report import detected_json, detected_text
-from streams.watch.examples import load_matcher
 from streams.watch.guessing import guess
-from streams.watch.packs import Packs, load_packs, read_pack
-from streams.watch.proposals import pack_lines
-from streams.watch.shapes import Shapes
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.packs import Packs, load_packs, read_pack
+from streams.watch.matching.proposals import pack_lines
+from streams.watch.matching.shapes import Shapes
 
 DATA = Path(__file__).parents[1] / "watch" / "data"
 FORMATS = [

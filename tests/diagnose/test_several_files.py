@@ -13,7 +13,7 @@ from streams.diagnose.hosts import Hosts, is_elsewhere, is_of_node
 from streams.diagnose.matching import general_matcher
 from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import Diagnosis, diagnose
-from streams.watch.origin import named_by_place, named_in_front
+from streams.watch.whose.origin import named_by_place, named_in_front
 
 NOW_MS = 1_785_578_400_000
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.20 GiB."

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from streams.watch.packs import load_packs
+from streams.watch.matching.packs import load_packs
 
 LONGEST_REPEAT = 20_000
 _ENDS = (b"\n", b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\x0b", b"\x00\n", b"", "\u2028".encode())

@@ -22,16 +22,16 @@ from streams.diagnose.report import diagnosis_json, diagnosis_text
 from streams.diagnose.verdict import diagnose
 from streams.sources.lines import Batch, Cursor, SourceLine
 from streams.sources.records import Fields, read_record
-from streams.watch.claims import Claim, claims_of
 from streams.watch.events import LineFact
 from streams.watch.guessing import guess
-from streams.watch.labelled import Directory
-from streams.watch.node_lines import NodeLines
-from streams.watch.node_logs import NodeLogs
+from streams.watch.nodes.lines import NodeLines
+from streams.watch.nodes.logs import NodeLogs
 from streams.watch.source import Source
 from streams.watch.store import StoreReader
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
+from streams.watch.whose.claims import Claim, claims_of
+from streams.watch.whose.labelled import Directory
 from tests.fuzz.answers import read_answers
 from tests.fuzz.lines import pieces
 from tests.watch.parts import T0, attempt, attempt_view, job_view, matcher

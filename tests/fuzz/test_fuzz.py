@@ -14,10 +14,10 @@ from streams.sources.http import Address
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceProblem
 from streams.sources.loki import Loki, LokiFields
 from streams.sources.windows import NS, Waits
-from streams.watch.origin import named_nodes
-from streams.watch.shapes import Shapes
+from streams.watch.matching.shapes import Shapes
 from streams.watch.source import Source
 from streams.watch.throttle import MOST_BURSTS, MOST_OF_ORIGIN, Throttle
+from streams.watch.whose.origin import named_nodes
 from tests.fuzz.answers import Said
 from tests.fuzz.lines import Lines
 from tests.fuzz.run import run

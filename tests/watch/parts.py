@@ -12,14 +12,14 @@ from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.decisions import AttemptView, JobView
 from schemas.identity import AttemptId, derived_id
 from schemas.vocabulary import AttemptState, Mode
-from streams.watch.claims import Claim, claims_of
 from streams.watch.events import LineFact
-from streams.watch.examples import load_matcher
-from streams.watch.matcher import Matcher
-from streams.watch.packs import load_packs
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.packs import load_packs
 from streams.watch.source import Source
 from streams.watch.telling import Reading
 from streams.watch.throttle import Throttle
+from streams.watch.whose.claims import Claim, claims_of
 
 T0 = 1_785_578_400_000
 """2026-08-01T10:00:00Z, when attempt 0 starts in these tests."""

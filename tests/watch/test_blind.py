@@ -18,11 +18,11 @@ from streams.sources.files import FileState
 from streams.sources.lines import Batch, Labels, SourceState
 from streams.watch.blind import MOST_EPISODES, SILENT_MS, BlindWatch
 from streams.watch.events import LineFact, source_of
-from streams.watch.labelled import Directory
 from streams.watch.own import OwnFormats
 from streams.watch.sight import FileSight, StoreSight, findings
 from streams.watch.source import Source
 from streams.watch.store import StoreReader
+from streams.watch.whose.labelled import Directory
 from tests.watch.parts import T0, attempt, attempt_view, claim_on, everything, facts_of, job_view, reading
 from tests.watch.test_store import STEP, Given
 

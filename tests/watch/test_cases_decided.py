@@ -9,7 +9,7 @@ import pytest
 
 from schemas.decisions import AdviceIssued, AttributionMade
 from schemas.vocabulary import AttemptState
-from streams.watch.origin import named_nodes, origin_of
+from streams.watch.whose.origin import named_nodes, origin_of
 from tests.decide.story import Story
 from tests.watch.parts import matcher
 from tests.watch.test_cases_score import DATA

@@ -8,7 +8,7 @@ from typing import Any
 import hyperscan
 import pytest
 
-from streams.watch import compiled
+from streams.watch.matching import compiled
 
 WORDS = [b"fallen off the bus", b"out of memory"]
 

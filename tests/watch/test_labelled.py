@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from schemas.decisions import JobView
 from schemas.vocabulary import AttemptState, Mode
 from streams.sources.lines import Labels
-from streams.watch.claims import Writer
-from streams.watch.labelled import Directory, Mislabelled, Nobody, Stranger, Whose
-from streams.watch.ownership import Wait, written_at
+from streams.watch.whose.claims import Writer
+from streams.watch.whose.labelled import Directory, Mislabelled, Nobody, Stranger, Whose
+from streams.watch.whose.ownership import Wait, written_at
 from tests.watch.parts import T0, attempt_view, job_view
 
 PATH = "/logs/slurm-7.out"

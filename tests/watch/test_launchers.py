@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streams.watch.matcher import ANSI
-from streams.watch.packs import Format, FormatPart, load_packs
-from streams.watch.patterns import compile_pattern
+from streams.watch.matching.matcher import ANSI
+from streams.watch.matching.packs import Format, FormatPart, load_packs
+from streams.watch.matching.patterns import compile_pattern
 from tests.watch.parts import matcher
 
 PREFIXES = {

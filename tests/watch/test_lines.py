@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.watch.masking import MOST_CHARACTERS, digest_of, kept_text, masked
-from streams.watch.neighbours import Carried
-from streams.watch.origin import Origin, named_nodes, origin_of
-from streams.watch.stamps import names_zone, repeat_ms, stamp_ms
+from streams.watch.whose.neighbours import Carried
+from streams.watch.whose.origin import Origin, named_nodes, origin_of
+from streams.watch.whose.stamps import names_zone, repeat_ms, stamp_ms
 
 NEAR = int(datetime(2026, 8, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
 NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4", "worker-1")

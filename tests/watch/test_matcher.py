@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.vocabulary import FaultClass
-from streams.watch.matcher import LINE_BYTES
+from streams.watch.matching.matcher import LINE_BYTES
 from tests.watch.parts import matcher
 
 XID79 = b"kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
@@ -165,7 +165,7 @@ def test_hostile_repetition_costs_linear_time() -> None:
 
 
 def test_a_line_of_one_word_for_ever_hides_nothing_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.watch.matcher.MOST_REPEATED", 20)
+    monkeypatch.setattr("streams.watch.matching.matcher.MOST_REPEATED", 20)
     endless, cause = b"Error: " * 1_000, b"RuntimeError: CUDA error: an illegal memory access was encountered"
     found = matcher().scan(endless + b"\n" + cause + b"\n" + endless + b"\n" + cause)
     assert [one.line for one in found if one.line == cause] == [cause, cause]

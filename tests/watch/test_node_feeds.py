@@ -10,8 +10,8 @@ from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import Witness
 from streams.sources.configured import node_sources_of, sources_of
 from streams.sources.lines import Batch, Labels, SourceState
-from streams.watch.node_feeds import NodeFeed
-from streams.watch.node_lines import NodeLines
+from streams.watch.nodes.feeds import NodeFeed
+from streams.watch.nodes.lines import NodeLines
 from tests.watch.parts import T0, matcher, reading
 from tests.watch.test_store import Given
 

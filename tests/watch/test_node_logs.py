@@ -16,8 +16,8 @@ from schemas.bookkeeping import SourceRead
 from schemas.nodes import NodeAllocated, NodeFact, NodeFaultSeen, NodeFaultTold, node_of
 from schemas.vocabulary import FaultClass, Remedy, Scope, Witness
 from streams.decide.nodes import decide_node
-from streams.watch.node_lines import OLDEST_MS, NodeLines, Where, host_of, node_name
-from streams.watch.node_logs import DISCOVER_MS, NodeLogs, node_in
+from streams.watch.nodes.lines import OLDEST_MS, NodeLines, Where, host_of, node_name
+from streams.watch.nodes.logs import DISCOVER_MS, NodeLogs, node_in
 from streams.watch.throttle import MOST_OF_ORIGIN, RENEWED_MS, Throttle
 from tests.watch.parts import T0, attempt, matcher
 

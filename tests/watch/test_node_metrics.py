@@ -18,7 +18,7 @@ from schemas.bookkeeping import SourceRead
 from schemas.codec import Codec, FixedIds
 from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import FaultClass, Scope, Witness
-from streams.watch.node_metrics import MOST_BACK_MS, NodeMetrics, Prometheus, Query, QueryFailed
+from streams.watch.nodes.metrics import MOST_BACK_MS, NodeMetrics, Prometheus, Query, QueryFailed
 from tests.watch.parts import T0
 from tests.watch.prometheus import FakePrometheus
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from schemas.vocabulary import AttemptState
-from streams.watch.claims import Claim
-from streams.watch.notices import RECENT_MS, TEAR_DOWN_MS
 from streams.watch.source import Source
+from streams.watch.whose.claims import Claim
+from streams.watch.whose.notices import RECENT_MS, TEAR_DOWN_MS
 from tests.watch.parts import T0, attempt_view, claim_on, everything, job_view, reading, running
 from tests.watch.test_source import ECC, NOTICE, REQUEUED, append, noticed, owners
 

@@ -13,13 +13,13 @@ from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.patterns import BadPattern
 from streams.sources.files import BLOCK_BYTES
 from streams.sources.lines import Labels
-from streams.watch.candidates import MOST_SAVES
 from streams.watch.events import LineFact
-from streams.watch.labelled import Directory
+from streams.watch.matching.candidates import MOST_SAVES
 from streams.watch.own import OwnFormats, own_format
 from streams.watch.source import Source
 from streams.watch.store import StoreReader
 from streams.watch.telling import Reading
+from streams.watch.whose.labelled import Directory
 from tests.watch.parts import T0, XID, attempt_view, claim_on, everything, facts_of, job_view, reading
 from tests.watch.test_store import STEP, Given
 

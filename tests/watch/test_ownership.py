@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.vocabulary import AttemptState, Mode
-from streams.watch.claims import claims_of, windows_of
-from streams.watch.ownership import Owner, Unowned, Wait, Window, Written, owner_of
+from streams.watch.whose.claims import claims_of, windows_of
+from streams.watch.whose.ownership import Owner, Unowned, Wait, Window, Written, owner_of
 from tests.watch.parts import T0, attempt, attempt_view, claim_on, job_view
 
 MINUTE = 60_000

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from recovery.cli import app
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
-from streams.watch.examples import load_matcher
-from streams.watch.packs import (
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.packs import (
     COMMON_KEYS,
     FORMAT_KEYS,
     PHASE_KEYS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from streams.watch.examples import load_matcher, problems, split_example
-from streams.watch.matcher import Matcher
-from streams.watch.packs import BadPack, load_packs
+from streams.watch.matching.examples import load_matcher, problems, split_example
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.packs import BadPack, load_packs
 from tests.watch.parts import matcher
 
 SHIPPED = load_packs()

@@ -16,8 +16,8 @@ from schemas.bookkeeping import RecordParked
 from schemas.facts import CheckpointLoaded, CheckpointSaved, PhaseEntered, ProgressObserved, SignatureMatched
 from schemas.vocabulary import AttemptState, FaultClass, LineRole, Phase, Remedy, Scope
 from streams.sources.files import FileFollower
-from streams.watch.claims import Claim
 from streams.watch.source import IDLE_LOOK_MS, IDLE_MS, QUIET_MS, SETTLE_MS, Source
+from streams.watch.whose.claims import Claim
 from tests.watch.parts import (
     NODES,
     T0,

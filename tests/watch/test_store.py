@@ -16,8 +16,8 @@ from schemas.facts import CheckpointSaved, ProgressObserved, SignatureMatched
 from schemas.vocabulary import AttemptState
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceState
 from streams.watch.events import LineFact
-from streams.watch.labelled import Directory
 from streams.watch.store import LABELLESS_MS, MOST_PARKED, StoreReader
+from streams.watch.whose.labelled import Directory
 from tests.watch.parts import NODES, T0, attempt, attempt_view, job_view, reading
 
 PATH = "/logs/slurm-7.out"

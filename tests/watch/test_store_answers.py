@@ -14,8 +14,8 @@ from schemas.identity import Position
 from streams.sources.configured import Configured
 from streams.sources.lines import Answer, Batch, Cursor, Labels, SourceLine, Wanted
 from streams.watch.answers import StoreSaid
-from streams.watch.labelled import Directory
 from streams.watch.store_answers import Followed, StoreAnswers
+from streams.watch.whose.labelled import Directory
 from tests.watch.parts import T0, attempt, attempt_view, job_view
 
 BUDGET_MS = 600_000

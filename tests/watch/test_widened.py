@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bench.logs import lines
 from schemas.vocabulary import FaultClass
-from streams.watch.packs import Signature, load_packs
-from streams.watch.widened import widened
+from streams.watch.matching.packs import Signature, load_packs
+from streams.watch.matching.widened import widened
 from tests.watch.parts import matcher
 
 DATA = Path(__file__).with_name("data")

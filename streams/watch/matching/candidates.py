@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from streams.watch.stamps import PREFIX_BYTES
+from streams.watch.whose.stamps import PREFIX_BYTES
 
 _CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
 PIECES = 2

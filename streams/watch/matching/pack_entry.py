@@ -13,7 +13,7 @@ from string import Formatter
 from typing import Any, TypeVar
 
 from schemas.patterns import BadPattern
-from streams.watch.patterns import Pattern, compile_pattern
+from streams.watch.matching.patterns import Pattern, compile_pattern
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[\[[ \t]*(\w+)[ \t]*\]\]")
 _AT_LINE = re.compile(r"at line (\d+)")

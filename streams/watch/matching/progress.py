@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, replace
 
 from streams.watch.masking import masker
-from streams.watch.packs import Format, FormatPart
-from streams.watch.patterns import Pattern
+from streams.watch.matching.packs import Format, FormatPart
+from streams.watch.matching.patterns import Pattern
 
 # What makes of a finished save one that there is not, in the same clause before it or anywhere behind it; and places
 # that no restart finds again.

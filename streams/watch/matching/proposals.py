@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from schemas.patterns import BadPattern, check_of_job
-from streams.watch.examples import load_matcher
-from streams.watch.matcher import Matcher
-from streams.watch.packs import BadPack, read_pack
+from streams.watch.matching.examples import load_matcher
+from streams.watch.matching.matcher import Matcher
+from streams.watch.matching.packs import BadPack, read_pack
 
 GAP, TIME, NAMED, CLOCK, BAR = "\x00", "\x01", "\x02", "\x03", "\x04"
 """What stands in a shape for a number, for a date with its time, for the name of a node, a run or a process, for a time

@@ -29,7 +29,7 @@ from schemas.nodes import NodeFaultSeen
 from schemas.vocabulary import Remedy, Scope, Witness
 from streams.sources.http import Address
 from streams.watch.masking import MOST_CHARACTERS, digest_of, masked
-from streams.watch.node_lines import host_name, is_nameless, node_name
+from streams.watch.nodes.lines import host_name, is_nameless, node_name
 
 log = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streams.watch.masking import masked
-from streams.watch.matcher import ANSI
-from streams.watch.proposals import BAR, CLOCK, GAP, NAMED, OF, PACES, TIME, Pace, Proposal, written
+from streams.watch.matching.matcher import ANSI
+from streams.watch.matching.proposals import BAR, CLOCK, GAP, NAMED, OF, PACES, TIME, Pace, Proposal, written
 
 MOST_SHAPES = 2000
 MOST_CHARACTERS = 400

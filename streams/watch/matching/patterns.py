@@ -15,8 +15,8 @@ import hyperscan
 import re2
 
 from schemas.patterns import QUOTED, BadPattern, compiled
-from streams.watch.compiled import database as kept_database
-from streams.watch.widened import widened
+from streams.watch.matching.compiled import database as kept_database
+from streams.watch.matching.widened import widened
 
 # What stands before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and pdsh
 # (`node2: `), mpirun (`[1,0]<stdout>:`), Ray and vLLM (`(Worker pid=3) `, `(EngineCore) `), containers (`stderr F `), a

@@ -11,10 +11,10 @@ from schemas.nodes import NodeFaultSeen
 from streams.sources.configured import Configured
 from streams.sources.feed import Feed
 from streams.sources.lines import Cursor
-from streams.watch.node_feeds import NodeFeed
-from streams.watch.node_lines import OLDEST_MS, NodeLines
-from streams.watch.node_logs import NodeLogs
-from streams.watch.node_metrics import NodeMetrics, Prometheus, Query
+from streams.watch.nodes.feeds import NodeFeed
+from streams.watch.nodes.lines import OLDEST_MS, NodeLines
+from streams.watch.nodes.logs import NodeLogs
+from streams.watch.nodes.metrics import NodeMetrics, Prometheus, Query
 from streams.watch.telling import Reading
 
 

@@ -19,8 +19,8 @@ from schemas.identity import derived_id
 from schemas.nodes import NodeFaultSeen
 from streams.sources.files import FileFollower, FileState, Place
 from streams.watch.events import source_of
-from streams.watch.node_lines import NodeLines, Where, host_name, node_name
-from streams.watch.surroundings import tail_of
+from streams.watch.matching.surroundings import tail_of
+from streams.watch.nodes.lines import NodeLines, Where, host_name, node_name
 
 log = structlog.get_logger(__name__)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streams.watch.matcher import Found, Matcher, matched
-from streams.watch.packs import BadPack, Format, Packs, PhaseSign, Signature
-from streams.watch.surroundings import Surroundings
+from streams.watch.matching.matcher import Found, Matcher, matched
+from streams.watch.matching.packs import BadPack, Format, Packs, PhaseSign, Signature
+from streams.watch.matching.surroundings import Surroundings
 
 
 def load_matcher(packs: Packs) -> Matcher:

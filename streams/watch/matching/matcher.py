@@ -19,12 +19,12 @@ from hyperscan import ScanTerminated
 
 from schemas.patterns import BadPattern
 from schemas.vocabulary import FaultClass, Phase
-from streams.watch.candidates import OWN_STEP, Candidate, Hit, Own, candidates, thinned, with_own
 from streams.watch.masking import masker
-from streams.watch.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
-from streams.watch.patterns import Captured, Pattern, database, together
-from streams.watch.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_saved, read_step
-from streams.watch.surroundings import Surroundings
+from streams.watch.matching.candidates import OWN_STEP, Candidate, Hit, Own, candidates, thinned, with_own
+from streams.watch.matching.packs import BadPack, Format, FormatPart, Packs, PhaseSign, Signature
+from streams.watch.matching.patterns import Captured, Pattern, database, together
+from streams.watch.matching.progress import MOST_DIGITS, Checkpoint, Step, read_checkpoint, read_saved, read_step
+from streams.watch.matching.surroundings import Surroundings
 
 # RE2 is given at most this much of a line, around the first candidate.
 LINE_BYTES = 64 * 1024

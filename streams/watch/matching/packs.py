@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy, Scope
-from streams.watch.pack_entry import BadPack, PackEntry, tables
-from streams.watch.patterns import Pattern
+from streams.watch.matching.pack_entry import BadPack, PackEntry, tables
+from streams.watch.matching.patterns import Pattern
 
 __all__ = ["BadPack", "Format", "FormatPart", "Packs", "PhaseSign", "Signature", "load_packs", "read_pack"]
 

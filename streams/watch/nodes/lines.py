@@ -22,10 +22,10 @@ from schemas.identity import Position, derived_id
 from schemas.nodes import NodeFaultSeen, short_name
 from schemas.vocabulary import FaultClass, Remedy, Witness
 from streams.watch.masking import digest_of, kept_text
-from streams.watch.matcher import Fault, Found, Matcher
-from streams.watch.packs import Signature
-from streams.watch.stamps import stamp_ms
+from streams.watch.matching.matcher import Fault, Found, Matcher
+from streams.watch.matching.packs import Signature
 from streams.watch.throttle import Throttle
+from streams.watch.whose.stamps import stamp_ms
 
 log = structlog.get_logger(__name__)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from streams.watch.claims import Claim, Writer
-from streams.watch.neighbours import Stamp
-from streams.watch.ownership import Window
+from streams.watch.whose.claims import Claim, Writer
+from streams.watch.whose.neighbours import Stamp
+from streams.watch.whose.ownership import Window
 
 TEAR_DOWN_MS = 30_000
 """What is said so soon after the notice is of the attempt that ends: Slurm kills it no later, unless told otherwise."""

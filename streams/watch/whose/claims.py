@@ -10,7 +10,7 @@ from functools import cached_property
 from schemas.decisions import AttemptView, JobView
 from schemas.identity import AttemptId
 from schemas.vocabulary import FINAL_STATES, AttemptState, Mode
-from streams.watch.ownership import Window
+from streams.watch.whose.ownership import Window
 
 DEFAULT_INTERVAL_MS = 60_000
 LAST_SECOND_MS = 999

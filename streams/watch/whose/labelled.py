@@ -16,8 +16,8 @@ from schemas.decisions import JobView
 from schemas.identity import AttemptId
 from schemas.vocabulary import Mode
 from streams.sources.lines import Labels
-from streams.watch.claims import DEFAULT_INTERVAL_MS, Writer, windows_of
-from streams.watch.ownership import Wait, Window, Written, owner_of
+from streams.watch.whose.claims import DEFAULT_INTERVAL_MS, Writer, windows_of
+from streams.watch.whose.ownership import Wait, Window, Written, owner_of
 
 
 @dataclass(frozen=True)

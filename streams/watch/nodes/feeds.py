@@ -14,7 +14,7 @@ from schemas.bookkeeping import SourceRead
 from schemas.nodes import NodeFaultSeen
 from streams.sources.feed import Batches
 from streams.sources.lines import Cursor, SourceState
-from streams.watch.node_lines import NodeLines, Where, host_name
+from streams.watch.nodes.lines import NodeLines, Where, host_name
 from streams.watch.records import Records, Said
 from streams.watch.store import BATCHES_A_TURN, position_at
 from streams.watch.telling import Reading
