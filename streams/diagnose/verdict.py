@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schemas.vocabulary import FaultClass, Remedy, Scope
@@ -131,7 +131,8 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
         return _without_lines(files, steps, outlived)
     if files.ended_well and all(files.is_beside(one) for one in sightings):
         return _beside_the_run(sightings, steps, len(accounts), outlived)
-    nodes = tuple(dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in files.elsewhere))
+    named = dict.fromkeys(node for one in accounts for node in one.nodes.values() if node not in files.elsewhere)
+    nodes = _as_scheduled(named, {name for one in accounts for name in one.hosts.listed})
     texts = [text for account in accounts for text in account.places]
     sightings, places = placed(sightings, texts, nodes)
     scene = Scene(
@@ -152,6 +153,13 @@ def _concluded(files: Files, sightings: Sequence[Sighting]) -> Diagnosis:
     least = max(account.hosts.least for account in accounts)
     cause = replace(cause, nodes=broken_nodes(cause, lines, scene, least))
     return _with_cause(cause, lines, met_by(cause, lines, scene.silent_rank), files)
+
+
+def _as_scheduled(named: Iterable[str], listed: Collection[str]) -> tuple[str, ...]:
+    """The names, without a domain where the allocation or another line has none: the scheduler would refuse it."""
+    names = list(named)
+    short = {name for name in (*names, *listed) if "." not in name}
+    return tuple(dict.fromkeys(own if (own := name.partition(".")[0]) in short else name for name in names))
 
 
 def _after_the_end(cause: Cause, scene: Scene) -> Cause:

@@ -403,3 +403,31 @@ def test_srun_names_nodes_at_the_end_of_a_long_log(
     ends += ["srun: error: n6: tasks 0-1: Terminated"] if first == "starting" else []
     found = said(tmp_path, job=[first, *(step(number) for number in range(400)), ecc, *ends])
     assert found.nodes == nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "node"),
+    [
+        ("slurmctld: error: Nodes node2 not responding", "node2"),
+        ("pdsh@login: node2: ssh exited with exit code 255", "node2"),
+        ("ssh: connect to host node2 port 22: Connection timed out", "node2"),
+        ("srun: error: Task launch for StepId=23.0 failed on node node2: Job prolog failed", "node2"),
+    ],
+)
+def test_the_node_that_a_line_says_failed_is_named_in_whatever_form(tmp_path: Path, line: str, node: str) -> None:
+    found = said(tmp_path, out=[nccl("node1"), nccl("node2"), step(1), line])
+    assert found.nodes == (node,)
+
+
+def test_a_node_is_named_as_the_scheduler_names_it(tmp_path: Path) -> None:
+    kernel = XID.format("node2.cluster.example")
+    found = said(tmp_path, out=["SLURM_JOB_NODELIST=node[1-2]", step(1, "10:00:00")], kern=[kernel])
+    assert found.nodes == ("node2",)
+
+
+def test_an_error_of_the_program_is_not_its_process_s_end_on_the_gpu(tmp_path: Path) -> None:
+    kernel = "Aug  1 10:00:08 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 43, pid=1, name=python3, Ch 00000010"
+    error = ["[2026-08-01 10:00:05] Traceback (most recent call last):", '  File "train.py", line 3, in <module>']
+    found = said(tmp_path, out=[nccl("node1"), step(1, "10:00:00"), *error, "KeyError: 'labels'"], kern=[kernel])
+    assert found.root is not None
+    assert (found.root.evidence.text, found.fault_class) == ("KeyError: 'labels'", FaultClass.USER_CODE)

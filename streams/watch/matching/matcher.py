@@ -257,12 +257,17 @@ def _fault_of(signature: Signature, captured: Captured, line: bytes) -> Fault:
         signature=signature,
         line=line,
         captured=groups,
-        node=groups.get("node"),
+        node=_named(groups, "node"),
         at=captured.start,
-        peer=groups.get("peer"),
-        blamed_rank=_rank_of_job(_number(groups.get("rank")), line),
+        peer=_named(groups, "peer"),
+        blamed_rank=_rank_of_job(_number(_named(groups, "rank")), line),
         sequence=_number(groups.get("seq")),
     )
+
+
+def _named(groups: Mapping[str, str], name: str) -> str | None:
+    """What a group of this name holds, or one that is numbered: each form of a line has its own."""
+    return next((groups[one] for one in (name, *(f"{name}{n}" for n in range(2, 10))) if groups.get(one)), None)
 
 
 def _rank_of_job(rank: int | None, line: bytes) -> int | None:

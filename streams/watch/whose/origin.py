@@ -32,6 +32,10 @@ _LOCAL = re.compile(rb"\[default\d{1,7}\]")
 """What torchrun puts before each line: the role, and the rank among those of the node."""
 
 
+# A program may print objects.
+OBJECT_BYTES = 1024
+_NODE_FIELD = re.compile(rb'"(?:host(?:name)?|node)": ?"([A-Za-z0-9][A-Za-z0-9._-]{0,62})"')
+_RANK_FIELD = re.compile(rb'"(?:global_)?rank": ?"?(\d{1,7})\b')
 # Ray names the node by its address, except the first.
 _WORKER = re.compile(rb"\s*\([^()\n]{0,60}pid=\d+, ip=(\d[\d.]+)\)")
 # Where only a node's name stands: NCCL, syslog, Open MPI, Slurm, submitit, torchrun, Ray (an address).
@@ -56,6 +60,7 @@ _PLACES = (
     r"^HOST:? kernel: (?:\[ *\d+\.\d+\] )?(?:NVRM|mlx5_core|EDAC|mce|pcieport|nvme|nvidia|Out of memory)",
     r"pdsh@\S{1,80}: HOST: (?:ssh|mcmd) ",
     r"ssh: connect to host HOST port ",
+    r'^\{.{0,400}"(?:host(?:name)?|node)": ?"HOST"',
 )
 _CERTAIN = re.compile("|".join(_PLACES).replace("NAME", _NAME).replace("HOST", _HOST).encode())
 _LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*|\d{1,3}(?:\.\d{1,3}){3})(?:\]|:) ")
@@ -113,8 +118,18 @@ def names_of(nodes: Iterable[str]) -> dict[str, str]:
 
 def origin_among(line: bytes, names: Mapping[str, str]) -> Origin:
     """As `origin_of`, for many lines and nodes: `names` as `names_of` gives them."""
+    if line.startswith(b"{"):
+        return _of_object(line[:OBJECT_BYTES], names)
     head = line[:HEAD_BYTES]
     return Origin(_node(head, names), _rank(head))
+
+
+def _of_object(line: bytes, names: Mapping[str, str]) -> Origin:
+    """What the fields of a JSON line say."""
+    node, rank = _NODE_FIELD.search(line), _RANK_FIELD.search(line)
+    name = None if node is None else node.group(1).decode()
+    known = None if name is None else names.get(name) or names.get(name.partition(".")[0])
+    return Origin(known, None if rank is None else int(rank.group(1)))
 
 
 def _node(head: bytes, names: Mapping[str, str]) -> str | None:
