@@ -6,6 +6,7 @@ Names and defaults: the original's guide for running a job.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 from schemas.vocabulary import Mode
@@ -40,7 +41,7 @@ class Aps:
         loop, before = self.log_based_timeout_threshold_trainingloop, self.log_based_timeout_threshold_pretraining
         return (loop if in_loop else before) * 1000
 
-    @property
+    @cached_property
     def progress_kept_every_ms(self) -> int:
         """How often progress is recorded: a hang threshold below the interval could not be told by it."""
         interval_ms = self.progress_interval_s * 1000

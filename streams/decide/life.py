@@ -42,7 +42,7 @@ def observe(turn: Turn, job: JobState, seen: JobObserved) -> JobState:
         job, known = _open(turn, job, attempt_id, seen)
     job = _move(turn, job, known, seen)
     for before in earlier:
-        if job.attempt(before.id) is not None:
+        if before.incident is not None and job.attempt(before.id) is not None:
             job = incidents.superseded(turn, job, job.current(before))
     attempt = job.attempt(attempt_id)
     return job if attempt is None else advices.reconcile(turn, job, seen, attempt)
@@ -281,8 +281,10 @@ def _move(turn: Turn, job: JobState, known: Attempt, seen: JobObserved) -> JobSt
         )
     )
     if not attempt.final:
-        job = job.with_attempt(turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE))
-        if attempt.state is not AttemptState.RUNNING:
+        attempt = turn.clear_timer(attempt, TimerPurpose.JOB_CLOSE)
+        job = job.with_attempt(attempt)
+        begins = attempt.stall is None and attempt.incident is None
+        if attempt.state is not AttemptState.RUNNING or begins:
             return job
         job = stall.runs(turn, job, job.current(attempt), suspended=known.state is AttemptState.SUSPENDED)
         return incidents.resumed(turn, job, job.current(attempt))

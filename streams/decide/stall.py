@@ -8,6 +8,8 @@ learned: that steps are rare now is no standstill; no answer means no action.
 
 from __future__ import annotations
 
+from typing import Any
+
 from schemas.decisions import AdviceWithheld, OutputAsked
 from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
 from schemas.frozen import replace
@@ -56,8 +58,7 @@ def _configured_ms(job: JobState, stall: Stall) -> int:
 def loaded(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     """A checkpoint was read: the attempt is on its way to the training loop, perhaps for another time."""
     stall = attempt.stall or Stall(False, turn.now_ms, 0, 0, None, "", None)
-    again = replace(stall, in_loop=False, stepped_ms=None, line_ms=None, recent=())
-    return _alive(turn, job, attempt, again)
+    return _alive(turn, job, attempt, stall, in_loop=False, stepped_ms=None, line_ms=None, recent=())
 
 
 def moves(stall: Stall | None, step: int) -> bool:
@@ -70,7 +71,9 @@ def moves(stall: Stall | None, step: int) -> bool:
 
 
 def _begins_anew(stall: Stall, step: int) -> bool:
-    highest = max(stall.recent, default=0)
+    if not stall.recent or step > stall.recent[-1]:
+        return False  # what most steps are
+    highest = max(stall.recent)
     return step < highest and 2 * step <= highest
 
 
@@ -126,7 +129,7 @@ def saved(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     if stall is None:
         return job.with_attempt(attempt)
     phase = None if stall.phase is Phase.CHECKPOINT else stall.phase
-    return _alive(turn, job, attempt, replace(stall, phase=phase, stepped=False))
+    return _alive(turn, job, attempt, stall, phase=phase, stepped=False)
 
 
 def runs(turn: Turn, job: JobState, attempt: Attempt, *, suspended: bool) -> JobState:
@@ -134,7 +137,7 @@ def runs(turn: Turn, job: JobState, attempt: Attempt, *, suspended: bool) -> Job
     if attempt.stall is None:
         return job
     if suspended:
-        return _alive(turn, job, attempt, replace(attempt.stall, stepped_ms=None, line_ms=None))
+        return _alive(turn, job, attempt, attempt.stall, stepped_ms=None, line_ms=None)
     return job.with_attempt(_arm(turn, job, attempt))
 
 
@@ -142,7 +145,7 @@ def phase_entered(turn: Turn, job: JobState, attempt: Attempt, fact: PhaseEntere
     """The attempt says that it does something else: silence is normal for a while."""
     if attempt.stall is None:
         return job
-    return _alive(turn, job, attempt, replace(attempt.stall, phase=fact.phase, stepped=False))
+    return _alive(turn, job, attempt, attempt.stall, phase=fact.phase, stepped=False)
 
 
 def timer_fired(turn: Turn, job: JobState, attempt: Attempt, fact: TimerFired) -> JobState:
@@ -224,9 +227,12 @@ def answer_timer_fired(turn: Turn, job: JobState, attempt: Attempt) -> JobState:
     return _withhold(turn, job, attempt, Refusal.NO_ANSWER, "Nobody said in time whether the attempt still prints.")
 
 
-def _alive(turn: Turn, job: JobState, attempt: Attempt, stall: Stall) -> JobState:
+def _alive(turn: Turn, job: JobState, attempt: Attempt, stall: Stall, **changes: Any) -> JobState:
     """The attempt showed that it lives: its silence is counted from now on, and no earlier question about it counts."""
-    attempt = replace(attempt, stall=replace(stall, moved_ms=turn.now_ms, asked=""))
+    alive = replace(stall, moved_ms=turn.now_ms, asked="", **changes)
+    attempt = replace(attempt, stall=alive)
+    if alive.phase is stall.phase and not stall.asked and attempt.timer(TimerPurpose.STALL) is not None:
+        return job.with_attempt(attempt)  # a pending timer is moved on when it fires
     return job.with_attempt(moved_on(turn, job, attempt))
 
 
