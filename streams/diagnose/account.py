@@ -28,7 +28,7 @@ from streams.diagnose.peers import Peers
 from streams.diagnose.reading import END_BYTES, Ends, Piece
 from streams.diagnose.saves import Saves
 from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, skipped_for_ever
-from streams.diagnose.unknown_saves import last_save
+from streams.diagnose.unknown_saves import last_save, step_before
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
 from streams.watch.early import Written
@@ -168,6 +168,7 @@ class Account:
         if self.last_step is None:
             self.ends.take(piece)
         lines = Lines(piece.data, piece.line_no)
+        step_of_last_piece = self.last_step
         last_step: Found | None = None
         waited_at: int | None = None
         every = matcher.scan(piece.data, self._tail, STEP_INTERVAL_MS, len(piece.data) // READ_OF_A_PIECE)
@@ -195,7 +196,7 @@ class Account:
             self._idle_since_ms = self._stamp(last_step.line) or first_stamp(after, self._stamp)
         self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
         if not self.frameworks.keys() - {UNKNOWN}:
-            self._by_words(piece.data, matcher)
+            self._by_words(piece.data, matcher, every, step_of_last_piece)
         self._tail = tail_of(piece.data)
         if self.last_step is not None and self._idle_since_ms is None:
             self._idle_since_ms = self._now_ms or None
@@ -251,13 +252,15 @@ class Account:
         """Whether no step, epoch or save was seen: who is done by then has prepared something."""
         return self.last_step is None and self.last_checkpoint is None and not self.epochs.begun
 
-    def _by_words(self, data: bytes, matcher: Matcher) -> None:
-        """What a program says of itself whose steps no format reads."""
+    def _by_words(self, data: bytes, matcher: Matcher, every: Sequence[Found], before: int | None) -> None:
+        """What a program says of itself whose steps no format reads. `before`: the last step before this piece."""
         if self.marked is None:
             self.marked = matcher.marked(data[:END_BYTES])
         saved = last_save(data)
-        if saved is not None:
-            self.saved_by_words = self.last_step if saved.step is None else saved.step
+        if saved is None:
+            return
+        step = step_before(data, saved.start, every) if saved.step is None else saved.step
+        self.saved_by_words = before if step is None else step
 
     def _stamp(self, line: bytes) -> int | None:
         return stamp_ms(line, zone=UTC, near_ms=self.near_ms)

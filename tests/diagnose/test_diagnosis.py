@@ -427,6 +427,22 @@ def test_the_last_save_of_an_unknown_program_is_told(line: str, tmp_path: Path) 
     assert known.steps.last_checkpoint_step is None
 
 
+@pytest.mark.parametrize("save", ["Saved checkpoint to /ckpt/last.pt", "\x1b[32mmodel saved.\x1b[0m"])
+@pytest.mark.parametrize("after", [0, 500, 5_000])
+def test_a_save_that_names_no_step_is_of_the_last_step_before_its_line(save: str, after: int, tmp_path: Path) -> None:
+    counted = [f"epoch 0 step {number}/90000 loss 2.1 lr 1.2e-04 2.01 s/step" for number in range(1, 401 + after)]
+    found = said(tmp_path, job=lines(*counted[:400], save, *counted[400:], OOM))
+    assert (found.steps.last_step, found.steps.last_checkpoint_step) == (400 + after, 400)
+
+
+def test_a_save_that_begins_a_block_is_of_the_last_step_of_the_block_before(small_blocks: int, tmp_path: Path) -> None:
+    counted = [f"epoch 0 step {number}/90000 loss 2.1 lr 1.2e-04 2.01 s/step" for number in range(1, 1_000)]
+    filled = ["-" * (small_blocks - 1)] * 3
+    saved = "Saved checkpoint to /ckpt/last.pt"
+    found = said(tmp_path, job=lines(*counted[:400], *filled, saved, *counted[400:], OOM))
+    assert found.steps.last_checkpoint_step == 400
+
+
 def test_a_save_that_was_announced_and_failed_is_no_checkpoint(tmp_path: Path) -> None:
     announced = "Epoch {0}, global step {1}: 'loss' reached 1.0 (best 1.0), saving model to '/ckpt/{1}.ckpt' as top 1"
     bar = "Epoch {0}:  99%|#########9| 99/100 [00:17<00:01,  4.47s/it, loss=1.0, v_num=3]"

@@ -56,6 +56,8 @@ def test_the_time_of_a_step_is_read_by_the_words_around_it(tmp_path: Path, line:
         ("=> saved step[60] of the model to /ckpt/60.pt", 60),
         ("Wrote checkpoint /ckpt/step_00060.pt (2.1 GB) in 12.3 s", 60),
         ("12:01:43 Training checkpoint saved in 4.31 seconds", None),
+        ("Model weights saved in ./out/checkpoint-400/model.safetensors", 400),
+        ("Saved model to /models/model-70/last.pt", None),
     ],
 )
 def test_a_save_that_is_done_is_known_by_its_words(line: str, step: int | None) -> None:
