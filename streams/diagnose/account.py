@@ -47,7 +47,7 @@ from streams.watch.whose.origin import (
     origin_among,
     word_in_front,
 )
-from streams.watch.whose.stamps import stamp_ms
+from streams.watch.whose.stamps import offset_ms, stamp_ms
 
 MOST_OF_ORIGIN = 8
 SKEW_MS, LATE_MS = 2_000, 1_500_000
@@ -90,6 +90,10 @@ class Sighting:
     in_step: bool = False
     """It stands on the line of a step that did well."""
 
+    def shifted(self, ms: int) -> Sighting:
+        """The same by another clock."""
+        return replace(self, line=_shifted(self.line, ms))
+
 
 @dataclass
 class Account:
@@ -131,6 +135,8 @@ class Account:
     finished: bool = False
     finished_ms: int = 0
     """When the program said so; 0 if no line says when."""
+    offset_ms: int | None = None
+    """How far ahead of UTC the zone is that lines name with their times; None where they name none."""
     _gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
     _epoch_ms: int = 0
     _epoch_gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
@@ -195,6 +201,8 @@ class Account:
             after = piece.data[last_step.start : last_step.start + NEAR_BYTES]
             self._idle_since_ms = self._stamp(last_step.line) or first_stamp(after, self._stamp)
         self._now_ms = max(self._now_ms, last_stamp(piece.data, self._stamp) or 0)
+        named_ms = last_stamp(piece.data, offset_ms)
+        self.offset_ms = self.offset_ms if named_ms is None else named_ms
         if not self.frameworks.keys() - {UNKNOWN}:
             self._by_words(piece.data, matcher, every, step_of_last_piece)
         self._tail = tail_of(piece.data)
@@ -218,6 +226,18 @@ class Account:
         unfinished = self.saves.waited_for([one.line for one in self.faults])
         if unfinished is not None:
             self.faults.append(Sighting(unfinished, False, None, self.last_step))
+
+    def shifted(self, ms: int) -> Account:
+        """The same by another clock."""
+        return replace(
+            self,
+            faults=[one.shifted(ms) for one in self.faults],
+            failed_before=[_shifted(line, ms) for line in self.failed_before],
+            advanced_ms=self.advanced_ms and self.advanced_ms + ms,
+            finished_ms=self.finished_ms and self.finished_ms + ms,
+            _now_ms=self._now_ms and self._now_ms + ms,
+            _idle_since_ms=self._idle_since_ms and self._idle_since_ms + ms,
+        )
 
     @property
     def cut(self) -> bool:
@@ -407,6 +427,12 @@ class Account:
         )
         in_step = found.progress is not None and not _is_nan(fault) and not is_skipped(found.line)
         self.faults.append(Sighting(line, self.finished, silent_ms, self.last_step, in_step))
+
+
+def _shifted(line: Line, ms: int) -> Line:
+    seen = line.evidence
+    line_ms = None if seen.line_ms is None else seen.line_ms + ms
+    return replace(line, evidence=replace(seen, line_ms=line_ms, read_ms=seen.read_ms and seen.read_ms + ms))
 
 
 def _is_final(line: Line) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
-from streams.decide.roots import TIER, moment, root_line
+from streams.decide.roots import CERTAIN, TIER, moment, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
+from streams.diagnose.clocks import may_be_at
 from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
 # Training that moves on this long after something in another file has outlived it.
@@ -56,6 +57,13 @@ class Files:
     def late(self) -> dict[str, str]:
         """The nodes' logs that tell of faults after the job's end, and of which hosts."""
         return {host or account.name: account.name for account, one, host in self._of_nodes if self._is_late(one)}
+
+    @cached_property
+    def moved_past(self) -> list[Line]:
+        """What the job's nodes said of broken hardware before training went on."""
+        nodes = [(account, one) for account, one, host in self._of_nodes if host not in self.elsewhere]
+        certain = [(account, one) for account, one in nodes if one.line.precedence >= CERTAIN]
+        return sorted((one.line for account, one in certain if self._is_outlived(one, account)), key=moment)
 
     @cached_property
     def standing(self) -> list[Sighting]:
@@ -139,8 +147,13 @@ class Files:
         )
 
     @cached_property
+    def _advanced(self) -> Account:
+        """The file in which training moved on last."""
+        return max(self.accounts, key=lambda account: account.advanced_ms)
+
+    @property
     def _advanced_ms(self) -> int:
-        return max((account.advanced_ms for account in self.accounts), default=0)
+        return self._advanced.advanced_ms
 
     @cached_property
     def _is_slow(self) -> bool:
@@ -160,8 +173,16 @@ class Files:
         if is_device and self._is_slow:
             return False
         if seen_ms and self._advanced_ms:
-            return self._advanced_ms > account.advanced_ms and self._advanced_ms >= seen_ms + OUTLIVED_MS
+            went_on = self._advanced_ms > account.advanced_ms and self._advanced_ms >= seen_ms + OUTLIVED_MS
+            return went_on and not self._may_have_stopped_it(line, account)
         return any(_is_further(other, account) for other in self._finished if other is not account)
+
+    def _may_have_stopped_it(self, line: Line, account: Account) -> bool:
+        """Whether broken hardware spoke at the last step, if its node's clock is of another zone than the job's."""
+        if line.precedence < CERTAIN or _is_program(account) or not account.hosts.is_node_log:
+            return False
+        both_named = account.offset_ms is not None and self._advanced.offset_ms is not None
+        return not both_named and may_be_at(self._advanced_ms, line.evidence.read_ms)
 
     def _is_earlier(self, one: Account, last_ms: int) -> bool:
         """Whether training went on in another file after this one had no more of it."""

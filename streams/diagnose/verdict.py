@@ -13,6 +13,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import HANG_SILENCE_MS, Cause, Scene, moment, weigh
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.beginnings import begun
+from streams.diagnose.clocks import in_one_clock
 from streams.diagnose.course import UNKNOWN
 from streams.diagnose.ending import Files
 from streams.diagnose.formats import proposed_steps
@@ -98,7 +99,7 @@ def _account(name: str, matcher: Matcher, now_ms: int, told: Progress) -> Accoun
 
 def conclude(accounts: Sequence[Account]) -> Diagnosis:
     """Weigh what the files say together."""
-    files = Files(with_ranks_of_files(accounts))
+    files = Files(in_one_clock(with_ranks_of_files(accounts)))
     said = _concluded(files, sorted(files.standing, key=lambda one: moment(one.line)))
     text = said.explanation
     slowed = _slowed(files.moved_last) if said.root is not None and _by_limit(said.root) else None
@@ -109,6 +110,7 @@ def conclude(accounts: Sequence[Account]) -> Diagnosis:
         text += f" Left aside, for no file of the job names this node: {_named(files.elsewhere)}."
     if files.late:
         text += f" Left aside, for it came long after the job's last line: {_named(files.late)}."
+    text += _moved_past(files.moved_past)
     return replace(said, explanation=text)
 
 
@@ -119,6 +121,15 @@ def _told_before(failed: Sequence[Line]) -> str:
     seen = failed[-1].evidence
     often = "" if len(failed) == 1 else f", the last of {len(failed)} times"
     return f" Before, the run had failed and started over{often}: {what(failed[-1])} ({seen.file}:{seen.line_no})."
+
+
+def _moved_past(lines: Sequence[Line]) -> str:
+    """That a node spoke of broken hardware while training went on, by the times of both: a clock may be wrong."""
+    if not lines:
+        return ""
+    seen = lines[-1].evidence
+    often = "" if len(lines) == 1 else f", the last of {len(lines)} such lines"
+    return f" Left aside, for training went on after it{often}: {what(lines[-1])} ({seen.file}:{seen.line_no})."
 
 
 def _named(hosts: Mapping[str, str]) -> str:

@@ -172,6 +172,53 @@ def test_a_node_s_fault_that_training_outlived_is_mentioned(tmp_path: Path) -> N
     assert "went on after 1 line that can mean a fault" in found.explanation
 
 
+def broken(time: str) -> str:
+    return f"{time} node2 kernel: NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-08-01T10:12:05.112233+01:00",
+        "2026-08-01T10:12:05-08:00",
+        "2026-08-01T09:12:05Z",
+        "2026-08-01T04:42:05+00:00",
+        "Aug  1 02:12:05",
+    ],
+)
+@pytest.mark.parametrize("last", [LATE.format(0), OOM], ids=["waited", "explained"])
+def test_broken_hardware_is_told_though_its_node_has_another_clock(time: str, last: str, tmp_path: Path) -> None:
+    steps = [step(number, f"10:{number:02d}:00") for number in range(13)]
+    found = said(tmp_path, job=[nccl("node2"), *steps, last.replace("10:15", "10:22")], kernel=[broken(time)])
+    assert (found.fault_class, found.nodes) == (FaultClass.GPU_HARDWARE, ("node2",))
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"),
+    [
+        ("2026-08-01T09:50:00+01:00", ""),
+        ("Aug  1 09:50:00", ""),
+        ("2026-07-30T10:12:05Z", ""),
+        ("2026-08-01T10:12:05+01:00", "+00:00"),
+    ],
+    ids=["before, by the wall", "before", "days before", "both name their zones"],
+)
+def test_broken_hardware_that_training_outlived_is_set_aside_and_told(time: str, zone: str, tmp_path: Path) -> None:
+    steps = [f"2026-08-01T10:{number:02d}:00{zone} {step(number)}" for number in range(13)]
+    found = said(tmp_path, job=[nccl("node2"), *steps, OOM], kernel=[broken(time)])
+    assert found.fault_class is FaultClass.CUDA_OOM
+    assert "for training went on after it: Xid 79" in found.explanation
+    assert "kernel:1)" in found.explanation
+
+
+def test_what_a_node_says_by_its_clock_is_in_order_with_a_job_that_names_its_zone(tmp_path: Path) -> None:
+    steps = [f"2026-08-01T10:{number:02d}:00+01:00 {step(number)}" for number in range(13)]
+    files = {"job": [nccl("node2"), *steps, OOM], "kernel": [broken("Aug  1 10:07:05")]}
+    found = said(tmp_path, **files)
+    assert (found.fault_class, found.nodes) == (FaultClass.CUDA_OOM, ())
+    assert "for training went on after it" in found.explanation
+
+
 def test_a_node_that_says_why_steps_are_slow_is_named_though_training_goes_on(tmp_path: Path) -> None:
     hot = "2026-08-01T10:00:30+00:00 node2 dcgm[7]: Detected clock throttling due to thermal violation in GPU 5."
     names = [nccl("node1"), nccl("node2")]

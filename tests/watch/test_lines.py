@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streams.watch.masking import MOST_CHARACTERS, digest_of, kept_text, masked
 from streams.watch.whose.neighbours import Carried
 from streams.watch.whose.origin import Origin, named_nodes, origin_of
-from streams.watch.whose.stamps import names_zone, repeat_ms, stamp_ms
+from streams.watch.whose.stamps import names_zone, offset_ms, repeat_ms, stamp_ms
 
 NEAR = int(datetime(2026, 8, 1, 12, 0, tzinfo=UTC).timestamp() * 1000)
 NODES = ("node2", "node03", "gpu-4.cluster.example", "10.0.0.4", "worker-1")
@@ -70,6 +70,11 @@ def test_a_stamp_without_a_zone_is_local_time_of_the_configured_zone() -> None:
     line = b"[2026-08-01 12:00:31] x"
     assert stamp_ms(line, zone=ZoneInfo("Europe/Berlin"), near_ms=NEAR) == at("2026-08-01T10:00:31+00:00")
     assert stamp_ms(line + b"", zone=UTC, near_ms=NEAR) == at("2026-08-01T12:00:31+00:00")
+
+
+def test_a_stamp_that_names_its_zone_tells_how_far_that_is_from_utc() -> None:
+    stamps = ("2026-08-01T10:00:31Z x", "2026-08-01 12:00:31.5 +02:00 x", "2026-08-01T04:30:31-0530 x", "10:00:31 x")
+    assert [offset_ms(line.encode()) for line in stamps] == [0, 7_200_000, -19_800_000, None]
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,14 @@ def _repeat_ms(quarter: int, zone: tzinfo | None) -> int:
 
 def names_zone(line: bytes) -> bool:
     """Whether the line's own time says of which zone it is, and needs no setting to be understood."""
+    return offset_ms(line) is not None
+
+
+def offset_ms(line: bytes) -> int | None:
+    """How far ahead of UTC the zone is that the line's own time names; None where it names none."""
     best = _own_stamp(line)
-    return best is not None and best.groupdict().get("zone") is not None
+    named = None if best is None else best.groupdict().get("zone")
+    return None if named is None else _offset(named) // timedelta(milliseconds=1)
 
 
 def _own_stamp(line: bytes) -> re.Match[bytes] | None:
@@ -102,10 +108,14 @@ def _milliseconds(parts: dict[str, bytes | None], zone: tzinfo | None, near_ms: 
 def _zoned(moment: datetime, named: bytes | None, zone: tzinfo | None) -> datetime:
     if named is None:
         return moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+    return (moment - _offset(named)).replace(tzinfo=UTC)
+
+
+def _offset(named: bytes) -> timedelta:
     if named in (b"Z", b"UTC"):
-        return moment.replace(tzinfo=UTC)
+        return timedelta()
     offset = timedelta(hours=int(named[1:3]), minutes=int(named[-2:]))
-    return (moment - offset if named[:1] == b"+" else moment + offset).replace(tzinfo=UTC)
+    return offset if named[:1] == b"+" else -offset
 
 
 def _number(digits: bytes | None) -> int:
