@@ -16,7 +16,7 @@ from functools import partial
 
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy
-from streams.decide.roots import CERTAIN, root_line
+from streams.decide.roots import CERTAIN, FORERUNNERS, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
@@ -25,9 +25,10 @@ from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.fronts import Fronts
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
-from streams.diagnose.reading import END_BYTES, Ends, Piece
+from streams.diagnose.reading import END_BYTES, Ends, Piece, last_lines
 from streams.diagnose.saves import Saves
 from streams.diagnose.skipping import NONE_IN_STEPS, Numbers, skipped_for_ever
+from streams.diagnose.tracebacks import last_raised
 from streams.diagnose.unknown_saves import last_save, step_before
 from streams.diagnose.voices import Voices
 from streams.sources.files import Lines
@@ -145,6 +146,8 @@ class Account:
     _idle_since_ms: int | None = None
     """When the last step was printed, or the first stamped line after it."""
     _tail: bytes = b""
+    _last: Piece | None = None
+    """The last lines that were read."""
     _read: int = 0
     _kept: Counter[tuple[str, str | None, int | None]] = field(default_factory=Counter)
     _anew: bool = False
@@ -205,9 +208,20 @@ class Account:
         self.offset_ms = self.offset_ms if named_ms is None else named_ms
         if not self.frameworks.keys() - {UNKNOWN}:
             self._by_words(piece.data, matcher, every, step_of_last_piece)
+        self._last = last_lines(self._tail, piece)
         self._tail = tail_of(piece.data)
         if self.last_step is not None and self._idle_since_ms is None:
             self._idle_since_ms = self._now_ms or None
+
+    def read_last_traceback(self, matcher: Matcher) -> None:
+        """A run that ends with a traceback did not end well, whatever stands before its lines."""
+        last, explained = self._last, any(one.line.signature not in FORERUNNERS for one in self.faults)
+        raised = None if last is None or explained or self.finished else last_raised(last, matcher)
+        if last is None or raised is None or raised.found.fault is None:
+            return
+        found, line_no = replace(raised.found, line=raised.line), last.line_no + last.data.count(b"\n", 0, raised.start)
+        place = partial(self._place, found, last.offset + raised.start, line_no)
+        self._failed(found, raised.found.fault, self._stamp(raised.line), None, place)
 
     def end(self) -> None:
         """There is no more: what was read last decides what the run was about, and how it ended."""

@@ -79,6 +79,13 @@ class Ends:
         return [piece for piece in (self.head, self.tail) if piece is not None and piece.data]
 
 
+def last_lines(before: bytes, piece: Piece) -> Piece:
+    """The end of a piece and of what was `before` it."""
+    data = (before + piece.data[-END_BYTES:] if len(piece.data) < END_BYTES else piece.data)[-END_BYTES:]
+    lines = piece.line_no + piece.data.count(b"\n") - data.count(b"\n")
+    return Piece(data, piece.offset + len(piece.data) - len(data), lines)
+
+
 def _whole_lines(data: bytes) -> bytes:
     return data[: data.rfind(b"\n") + 1] or data
 

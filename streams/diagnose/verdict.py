@@ -93,6 +93,7 @@ def _account(name: str, matcher: Matcher, now_ms: int, told: Progress) -> Accoun
         if near_ms is None:
             near_ms = account.near_ms = written_ms(name) or now_ms
         account.take(piece, matcher)
+    account.read_last_traceback(matcher)
     account.end()
     return account
 

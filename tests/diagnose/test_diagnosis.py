@@ -451,6 +451,71 @@ def test_a_save_that_was_announced_and_failed_is_no_checkpoint(tmp_path: Path) -
     assert found.steps.last_checkpoint_step == 100
 
 
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    '  File "/work/train.py", line 412, in <module>',
+    "    main(args)",
+    "KeyError: 'x'",
+]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "Aug 01 10:00:00 ",
+        "Aug 01 10:00:00.123456 ",
+        "2026-08-01 10:00:00.123 CET\t",
+        "2026-08-01 10:00:00.123 UTC ",
+        "ERROR\t2026-08-01 10:00:00\t",
+        "2026-08-01 10:00:00.123\tn01:0\ttrainer.util:158\tCRITICAL\t",
+        "2026-08-01 10:00:00.123 | ERROR    | __main__:main:12 - ",
+        "2026-08-01 10:00:00.123 | ERROR    | trainer.loop:<module>:12 - ",
+        "rank0[2311][MainThread]: ERROR: composer.cli.launcher: ",
+    ],
+)
+def test_an_exception_is_read_behind_what_a_logger_or_an_export_puts_before_it(prefix: str) -> None:
+    account = Account("job.log", NOW_MS)
+    account.take(Piece(lines(*(prefix + text for text in TRACEBACK)).encode(), 0, 1), general())
+    assert [one.line.signature for one in account.faults][-1:] == ["python-error"]
+
+
+@pytest.mark.parametrize("prefix", ["<<x>> 17% ~ ", "\x1b[33m@ node q @ \x1b[0m", "Sat 01.08.26 10-00-00 // "])
+@pytest.mark.parametrize("after", [[], ["", "the launcher is sorry"]])
+def test_a_log_that_ends_with_a_traceback_failed_whatever_stands_before_its_lines(
+    prefix: str, after: list[str], tmp_path: Path
+) -> None:
+    whole = [prefix + text for text in [*(f"step {number}/500 loss 2.1 lr 1e-4" for number in range(9)), *TRACEBACK]]
+    found = said(tmp_path, job=lines(*whole, *(prefix + text for text in after)))
+    assert (found.fault_class, found.remedy) == (FaultClass.USER_CODE, Remedy.TERMINATE_NO_RETRY)
+    assert found.root is not None
+    assert found.root.evidence.line_no == 13
+    assert found.root.evidence.text.endswith("KeyError: 'x'")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "step 10/500 loss 2.1 lr 1e-4"),
+        ("", "epoch 9: train loss 0.31"),
+        ("", "Training completed."),
+        ("Exception ignored in: <function x>", ""),
+    ],
+)
+def test_a_traceback_that_ended_nothing_is_no_failure_behind_whatever_either(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    told = [f"<<x>> 17% ~ {text}" for text in (before, *TRACEBACK)]
+    steps = [f"step {number}/500 loss 2.1 lr 1e-4" for number in range(9)]
+    assert said(tmp_path, job=lines(*steps, *told, after)).remedy is Remedy.IGNORE
+
+
+def test_a_traceback_behind_whatever_is_read_across_the_ends_of_blocks(small_blocks: int, tmp_path: Path) -> None:
+    for filled in range(small_blocks - 200, small_blocks, 20):
+        found = said(tmp_path, job=lines("-" * filled, *(f"<<x>> 17% ~ {text}" for text in TRACEBACK)))
+        assert found.root is not None
+        assert found.root.evidence.line_no == 5
+
+
 def test_a_traceback_cut_by_the_end_of_a_block_keeps_its_frames(small_blocks: int, tmp_path: Path) -> None:
     frames = lines("Traceback (most recent call last):", '  File "/opt/multiprocessing/queues.py", line 245, in _feed')
     error = lines("BrokenPipeError: [Errno 32] Broken pipe")

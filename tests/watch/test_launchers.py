@@ -32,6 +32,13 @@ PREFIXES = {
     "a level": "[INFO] ",
     "colour": "\x1b[32m",
     "two of them": "3: [rank0]: ",
+    "ts": "Aug 01 10:00:00 ",
+    "ts, seconds in parts": "Aug 01 10:00:00.123456 ",
+    "a time and a zone's name": "2026-08-01 10:00:00.123 CEST ",
+    "an export": "2026-08-01 10:00:00.123 CET\t",
+    "an export, the level first": "INFO\t2026-08-01 10:00:00\t",
+    "loguru": "2026-08-01 10:00:00.123 | INFO     | trainer.loop:<module>:12 - ",
+    "Composer": "rank0[2311][MainThread]: ",
 }
 FORMATS = load_packs().formats
 EXAMPLES = [
@@ -45,6 +52,7 @@ MARKS = [(known.mark, example) for known in FORMATS if known.mark is not None fo
 OTHER_BARS = [
     *("Map: ", "Evaluating: ", "[eval] ", "(validation) ", "Loading checkpoint shards: ", "train: ", "[shard 3] "),
     *("[2/5] ", "[Epoch 1 eval] ", "train-00000-of-00010: ", "data-00007.parquet: ", "(epoch 3) ", "[eval-1] "),
+    *("Aug 01 10:00:00 Map: ", "2026-08-01 10:00:00 TEST ", "eval\t", "Map\t", "shard:3\t", "INFO\teval\t", "val | "),
     *("(map_tokenize pid=1234) ", "(EvalWorker pid=7, ip=10.0.0.1) ", "3: (download_shard pid=7) "),
 ]
 

@@ -20,16 +20,19 @@ from streams.watch.matching.widened import widened
 
 # What stands before a program's own words: srun -l (`3: `), torchrun (`[rank3]:`, `[default3]:`), DeepSpeed and pdsh
 # (`node2: `), mpirun (`[1,0]<stdout>:`), Ray and vLLM (`(Worker pid=3) `, `(EngineCore) `), containers (`stderr F `), a
-# time, level and logger (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `), and a program's own
-# (`[Rank 3] `, `rank 3: `).
+# time, level and logger (`- root - ERROR - `, `ERROR:root:`, `E0601 10:00:00.1 3 a.cc:1] `, loguru's `| ERROR    |
+# a.b:main:3 - `, Composer's `rank0[23][MainThread]: ERROR: a.b: `), ts (`Aug 01 10:00:00 `), a program's own
+# (`[Rank 3] `, `rank 3: `), and what was exported with tabs (`2026-08-01 10:00:00 CET\t`).
 _LEVEL = "(?:ERROR|CRITICAL|FATAL)"
 # RE2 is linear whatever the bounds, and takes less memory without them.
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d| (?:UTC|GMT|MSK|[CEW]ES?T|[ACEMP][SD]T|A[CEW][SD]T|NZ[SD]T|[BIJK]ST|HKT|SGT))"
 _LAUNCHERS = (
     r"\[\d+,[\w,:-]+\]<std(?:out|err)>: ?",
     r"\d+ ?[:|>] ",
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]*(?:Z|[+-]\d\d:?\d\d)? ",
-    r"\d\d:\d\d:\d\d(?:[.,]\d+)? ",
-    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ ",
+    rf"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]*{_ZONE}?[ \t]",
+    r"\d\d:\d\d:\d\d(?:[.,]\d+)?[ \t]",
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?[ \t](?:[\w.-]+ )?",
+    r"\w[\w.]*:[\w.<>]+:\d+ - ",
     r"std(?:out|err) [FP] ",
     r"(?i:rank|worker|task|node|process)[ -]\d+ ?[:|] ",
     r"\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?: ",
@@ -48,7 +51,8 @@ _PREFIXES = (
     r"E +",
     r" what\(\): +",
     r"what\(\): +",
-    r"[A-Za-z][\w./-]*(?:\[\d+\])?(?: rank \d+)?(?:: | +\| ?|> )",
+    r"[A-Za-z][\w./-]*(?:\[\d+\](?:\[\w+\])?)?(?: rank \d+)?(?:: | +\| ?|> )",
+    r"[\w.:/-]+\t",
 )
 LAUNCHER_PREFIX = rf"^\s*(?:{'|'.join(_PREFIXES)})*"
 # Before a step no mere word, of which bars have many (`Map: 41%|`, `[eval] `, `[shard 3] `): in brackets a level, a
@@ -60,7 +64,8 @@ _BEFORE_STEPS = (
     r"\[(?:DEBUG|INFO|WARNING|ERROR|(?i:rank|default|task|worker)[ _:=-]*\d+|\d+,\d+|[\w/ -]*\d\d:\d\d:\d\d[^\[\]]*"
     r"|\d{4}-\d\d-\d\d)\]:? ?",
     r"\([A-Za-z_][^()]*\bpid=\d[^()]*\) ?",
-    rf"(?:{_HOST}|[A-Za-z][\w./-]*\[\d+\])(?: rank \d+)?(?:: | +\| ?|> )",
+    r"(?:DEBUG|INFO|SUCCESS|WARNING|ERROR)(?: *\| |\t)",
+    rf"(?:{_HOST}|[A-Za-z][\w./-]*\[\d+\](?:\[\w+\])?)(?: rank \d+)?(?:: | +\| ?|> )",
 )
 # Ray names a process by what it does, before its number.
 _STAGE = re.compile(rb"(?i)\([^()]{0,60}(?:map|tokeni[sz]|preproc|eval|download)[^()]{0,60}\bpid=\d")
