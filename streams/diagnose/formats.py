@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 
 from streams.diagnose.reading import Piece, Progress, samples
 from streams.diagnose.unknown_saves import saved_step
+from streams.watch.early import Written
 from streams.watch.masking import kept_text
 from streams.watch.matching.examples import load_matcher
 from streams.watch.matching.matcher import ANSI, Found, Matcher
@@ -133,6 +134,7 @@ class _Reading:
         self._steps: dict[str, _Steps] = {}
         self._examples: dict[str, bytes] = {}
         self._saved = _Saves()
+        self._written = Written()
         self._last: int | None = None
 
     def take(self, data: bytes) -> None:
@@ -156,8 +158,8 @@ class _Reading:
             self._count(found.progress.framework, found.line)
             self._steps.setdefault(found.progress.framework, _Steps()).add(found.progress, found.line)
             self._last = found.progress.step
-        if found.saved is not None:
-            self._saved.add(self._last if found.saved.step is None else found.saved.step, found.saved.path)
+        for saved in self._written.saves(found):
+            self._saved.add(self._last if saved.step is None else saved.step, saved.path)
 
     def _mark(self, line: bytes) -> None:
         for framework, mark in self._marks:

@@ -427,6 +427,17 @@ def test_the_last_save_of_an_unknown_program_is_told(line: str, tmp_path: Path) 
     assert known.steps.last_checkpoint_step is None
 
 
+def test_the_bars_of_an_evaluation_do_not_hide_which_save_was_done(tmp_path: Path) -> None:
+    bar = "{0:4.0%}|###       | {1}/{2} [00:17<01:02,  4.47s/it]"
+    text: list[str] = []
+    for first in (1, 501, 1001):
+        text += [bar.format(number / 3000, number, 3000) for number in range(first, first + 500, 5)]
+        text += [bar.format(number / 250, number, 250) for number in range(250)]
+        text += [f"Saving model checkpoint to ./out/checkpoint-{first + 499}"]
+    assert said(tmp_path, job=lines(*text, OOM)).steps.last_checkpoint_step == 1000
+    assert said(tmp_path, job=lines(*text, bar.format(0.5, 1501, 3000), OOM)).steps.last_checkpoint_step == 1500
+
+
 @pytest.mark.parametrize("save", ["Saved checkpoint to /ckpt/last.pt", "\x1b[32mmodel saved.\x1b[0m"])
 @pytest.mark.parametrize("after", [0, 500, 5_000])
 def test_a_save_that_names_no_step_is_of_the_last_step_before_its_line(save: str, after: int, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def save(epoch: int, step: int) -> str:
         ([bar(0, 99), save(0, 99), bar(0, 98), bar(1, 1)], [99]),
         ([bar(1, 99), save(1, 199), bar(1, 9), bar(1, 99), bar(2, 0)], [199]),
         ([bar(0, 99), save(0, 99), LOADED, bar(1, 1)], []),
+        ([bar(0, 99), save(0, 298), bar(1, 1)], [298]),
         ([save(0, 99), bar(0, 99)], []),
         ([save(0, 99), bar(0, 99), bar(1, 1)], [99]),
         ([save(0, 99), save(1, 198)], [99]),
@@ -46,6 +47,48 @@ def save(epoch: int, step: int) -> str:
     ],
 )
 def test_it_counts_once_the_program_went_on(lines: list[str], saved: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    facts = facts_of(everything(Source(str(path), reading()), T0 + 600_000, running(path)))
+    assert [fact.step for fact in facts if isinstance(fact, CheckpointSaved)] == saved
+
+
+HF = " 41%|####      | {0}/{1} [5:15:39<6:53:09, 46.16s/it]"
+HF_SAVE = "Saving model checkpoint to ./outputs/checkpoint-500"
+HF_WEIGHTS = "Model weights saved in ./outputs/checkpoint-500/model.safetensors"
+D2 = "[08/01 10:01:01 d2.utils.events]:  eta: 1 day, 2:03:04  iter: {0}  total_loss: 5.412  time: 0.4487  lr: 0.00039"
+D2_SAVE = "[08/01 10:01:01 fvcore.common.checkpoint]: Saving checkpoint to ./output/model_0004999.pth"
+MM = "08/01 10:01:01 - mmengine - INFO - Epoch(train)  [{0}][{1}/977]  lr: 1.0000e-03  time: 0.4123  loss: 45.1021"
+MM_SAVE = "08/01 10:01:01 - mmengine - INFO - Saving checkpoint at 5 epochs"
+MM_ITER = "08/01 10:01:01 - mmengine - INFO - Iter(train) [  {0}/160000]  base_lr: 9.9e-03  time: 0.4021  loss: 1.4121"
+MM_ITER_SAVE = "08/01 10:01:01 - mmengine - INFO - Saving checkpoint at 16000 iterations"
+
+
+@pytest.mark.parametrize(
+    ("lines", "saved"),
+    [
+        ([HF.format(500, 900), HF_SAVE], []),
+        ([HF.format(500, 900), HF_SAVE, HF.format(500, 900)], []),
+        ([HF.format(500, 900), HF_SAVE, HF.format(505, 900)], [500]),
+        ([HF.format(500, 900), HF.format(79, 80), HF_SAVE, HF.format(500, 900)], []),
+        ([HF.format(500, 900), HF.format(79, 80), HF_SAVE, HF.format(505, 900)], [500]),
+        ([HF.format(500, 900), HF_SAVE, HF_WEIGHTS], [500]),
+        ([HF.format(500, 900), HF_SAVE, HF_WEIGHTS, HF.format(505, 900)], [500]),
+        ([HF.format(500, 900), HF_WEIGHTS.replace("-500", "")], []),
+        ([HF.format(900, 900), HF_SAVE.replace("500", "900"), "{'train_runtime': 3000.9, 'epoch': 3.0}"], [900]),
+        ([D2.format(4999), D2_SAVE], []),
+        ([D2.format(4999), D2_SAVE, D2.format(5019)], [4999]),
+        ([D2.format(4999), "[x d2.engine.hooks]: Saved first model at 37.10450 @ 4999 steps"], [4999]),
+        ([MM.format(5, 950), MM_SAVE], []),
+        ([MM.format(5, 950), MM_SAVE, "OSError: [Errno 122] Disk quota exceeded"], []),
+        ([MM.format(5, 950), MM_SAVE, MM.format(6, 50)], [4 * 977 + 950]),
+        ([MM_ITER.format(16000), MM_ITER_SAVE], []),
+        ([MM_ITER.format(16000), MM_ITER_SAVE, MM_ITER.format(16050)], [16000]),
+    ],
+)
+def test_a_save_that_a_framework_announces_counts_once_it_is_done(
+    lines: list[str], saved: list[int], tmp_path: Path
+) -> None:
     path = tmp_path / "slurm-7.out"
     path.write_text("".join(f"{line}\n" for line in lines))
     facts = facts_of(everything(Source(str(path), reading()), T0 + 600_000, running(path)))

@@ -106,7 +106,8 @@ class Format:
     first_epoch: int = 0
     """What the framework calls its first epoch."""
     saved_early: bool = False
-    """`saved` is printed before the save is written: that it was is known once training went on."""
+    """`saved` is printed before the save is written, save for lines with a group `done`: that it was is known once
+    training went on."""
     time_below: bool = False
     """The time of a step may stand in one of the lines below it, before the next step."""
     places: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from streams.watch.masking import masker
 from streams.watch.matching.packs import Format, FormatPart
@@ -105,19 +105,20 @@ def read_step(known: Format, line: bytes) -> Step | None:
     return Step(known, step, _whole(groups.get("total")), _whole(groups.get("epoch")), captured.start)
 
 
-def read_checkpoint(framework: str, part: FormatPart, line: bytes) -> Checkpoint | None:
-    """Return the checkpoint that a line of this part reports, or None."""
+def read_checkpoint(framework: str, part: FormatPart, line: bytes, *, early: bool = False) -> Checkpoint | None:
+    """Return the checkpoint that a line of this part reports, or None. `early`: save for lines with a group `done`."""
     captured = part.pattern.search(line)
     if captured is None:
         return None
     step = _whole(_first(captured.groups, "step", "step2"))
-    return Checkpoint(framework, step, line, captured.groups.get("path"), captured.start)
+    early = early and "done" not in captured.groups
+    return Checkpoint(framework, step, line, captured.groups.get("path"), captured.start, early)
 
 
 def read_saved(known: Format, part: FormatPart, line: bytes) -> Checkpoint | None:
     """Return the save that a line reports; None where it says that there is none, or none that a restart could use."""
-    saved = read_checkpoint(known.framework, part, line)
-    return None if saved is None or not is_kept(saved) else replace(saved, early=known.saved_early)
+    saved = read_checkpoint(known.framework, part, line, early=known.saved_early)
+    return None if saved is None or not is_kept(saved) else saved
 
 
 def is_kept(saved: Checkpoint) -> bool:
