@@ -20,6 +20,7 @@ from streams.decide.roots import CERTAIN, FORERUNNERS, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
+from streams.diagnose.attempts import Attempts
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.fronts import Fronts
@@ -36,7 +37,7 @@ from streams.watch.early import Written
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matching.matcher import Fault, Found, Matcher
 from streams.watch.matching.patterns import compile_pattern
-from streams.watch.matching.progress import Step
+from streams.watch.matching.progress import Checkpoint, Step
 from streams.watch.matching.surroundings import tail_of
 from streams.watch.skipping import is_skipped
 from streams.watch.whose.neighbours import NEAR_BYTES, first_stamp, last_stamp
@@ -141,7 +142,7 @@ class Account:
     _gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
     _epoch_ms: int = 0
     _epoch_gaps_ms: deque[int] = field(default_factory=partial(deque, maxlen=2))
-    _reached: tuple[int, int] | None = None
+    _attempts: Attempts = field(default_factory=Attempts)
     _now_ms: int = 0
     _idle_since_ms: int | None = None
     """When the last step was printed, or the first stamped line after it."""
@@ -336,7 +337,7 @@ class Account:
             step = self.last_step if saved.step is None else saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
         if found.loaded is not None:
-            self._started_over()
+            self._started_over(found.loaded)
         if found.fault is not None:
             self._failed(found, found.fault, stamped, silent_ms, place)
         if found.phase is Phase.FINISHING and not (self._has_not_begun and _DONE.fullmatch(found.line)):
@@ -349,15 +350,15 @@ class Account:
         self.frameworks[step.framework] += 1
         if step.framework == UNKNOWN and len(self.frameworks) > 1:
             return
-        key = (step.epoch or 0, step.step)
-        if finite and self.faults and self._reached is not None and key < self._reached:
-            self._started_over()
-        if finite and (self._reached is None or key > self._reached):
-            closed = closed and self._reached is None  # where no bar was seen before, it may not have moved
-            self._reached = key
+        if finite and self.faults and self._attempts.is_back(step):
+            self._started_over(None)
+        if finite and self._attempts.is_further(step):
+            closed = closed and self._attempts.reached is None  # where no bar was seen before, it may not have moved
             unmoved = closed and step.step == 0
             self._outlive(lambda line: not (unmoved or _is_final(line) or (closed and _is_raised(line))))
-            self._before, self.finished = [], False
+            if self._attempts.moved(step, self._now_ms):
+                self._before = []
+            self.finished = False
             self._kept.clear()
             if self.advanced_ms and self._now_ms and self.last_step is not None:
                 self._gaps_ms.append((self._now_ms - self.advanced_ms) // max(1, step.of_run - self.last_step))
@@ -395,8 +396,9 @@ class Account:
         self.outlived += len(self.faults) - len(lasting)
         self.faults = lasting
 
-    def _started_over(self) -> None:
+    def _started_over(self, loaded: Checkpoint | None) -> None:
         self._anew = True
+        self._attempts.begin(loaded)
         if not self.faults:
             return
         root = root_line([sighting.line for sighting in self.faults])

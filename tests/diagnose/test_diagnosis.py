@@ -202,6 +202,48 @@ def test_a_restart_of_which_nothing_is_heard_leaves_the_failure_before_it(tmp_pa
     assert said(tmp_path, job=lines(step(80), OOM, load)).fault_class is FaultClass.CUDA_OOM
 
 
+LOADED = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 50"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        (LOADED, *(step(number, "12:00:00") for number in range(51, 56))),
+        (LOADED, step(51, "12:00:00"), step(52, "12:02:01")),
+        (LOADED, step(60, "12:00:00")),
+        (step(1, "12:00:00"), step(4, "12:00:09")),
+    ],
+)
+def test_a_run_that_started_over_and_is_on_its_way_is_well_long_before_it_is_where_it_was(
+    after: tuple[str, ...], tmp_path: Path
+) -> None:
+    found = said(tmp_path, job=lines(step(79), step(80), OOM, *after))
+    assert (found.remedy, found.root) == (Remedy.IGNORE, None)
+    assert "Before, the run had failed and started over: the GPU's memory is exhausted (" in found.explanation
+    assert said(tmp_path, job=lines(step(80), OOM, *after, OOM)).fault_class is FaultClass.CUDA_OOM
+
+
+@pytest.mark.parametrize("after", [(LOADED, step(51, "12:00:00"), step(52, "12:00:09")), (step(1), step(2))])
+def test_a_restart_of_which_a_step_or_two_are_heard_leaves_the_failure_before_it(
+    after: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert said(tmp_path, job=lines(step(80), OOM, *after)).fault_class is FaultClass.CUDA_OOM
+
+
+def test_what_a_new_attempt_outlives_is_measured_by_its_own_steps(tmp_path: Path) -> None:
+    found = said(tmp_path, job=lines(step(80), LOADED, step(51), OOM, step(52), step(53)))
+    assert (found.remedy, found.outlived) == (Remedy.IGNORE, 1)
+    assert "Before, the run had failed" not in found.explanation
+
+
+def test_bars_of_something_else_after_a_failure_are_no_new_attempt(tmp_path: Path) -> None:
+    def bar(number: int, total: int) -> str:
+        return f"{number / total:4.0%}|###       | {number}/{total} [00:17<01:02,  4.47s/it]"
+
+    output = lines(bar(80, 900), bar(81, 900), OOM, "", *(bar(number, 40) for number in range(41)))
+    assert said(tmp_path, job=output).fault_class is FaultClass.CUDA_OOM
+
+
 def test_what_comes_after_a_normal_end_is_tidying_up(tmp_path: Path) -> None:
     assert said(tmp_path, job=lines(step(80), "Training completed.", timeout(3))).remedy is Remedy.IGNORE
     assert said(tmp_path, job=lines(step(80), timeout(3), "Training completed.")).remedy is Remedy.RESTART
