@@ -24,6 +24,7 @@ from streams.diagnose.attempts import Attempts
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.fronts import Fronts
+from streams.diagnose.habits import Habits, tell_a_failure_only
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import END_BYTES, Ends, Piece, last_lines
@@ -91,6 +92,8 @@ class Sighting:
     step: int | None
     in_step: bool = False
     """It stands on the line of a step that did well."""
+    survived: bool = False
+    """The file has outlived the same words before, again and again."""
 
     def shifted(self, ms: int) -> Sighting:
         """The same by another clock."""
@@ -133,6 +136,7 @@ class Account:
     saves: Saves = field(default_factory=Saves)
     hosts: Hosts = field(default_factory=Hosts)
     fronts: Fronts = field(default_factory=Fronts)
+    habits: Habits = field(default_factory=Habits)
     ends: Ends = field(default_factory=Ends)
     finished: bool = False
     finished_ms: int = 0
@@ -238,6 +242,8 @@ class Account:
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier, self.failed_before = self.earlier[:-1], self.failed_before[:-1]
+        survived = self.habits.survived([one.line for one in self.faults])
+        self.faults = [replace(one, survived=often) for one, often in zip(self.faults, survived, strict=True)]
         unfinished = self.saves.waited_for([one.line for one in self.faults])
         if unfinished is not None:
             self.faults.append(Sighting(unfinished, False, None, self.last_step))
@@ -355,7 +361,7 @@ class Account:
         if finite and self._attempts.is_further(step):
             closed = closed and self._attempts.reached is None  # where no bar was seen before, it may not have moved
             unmoved = closed and step.step == 0
-            self._outlive(lambda line: not (unmoved or _is_final(line) or (closed and _is_raised(line))))
+            self._go_on(lambda line: not (unmoved or _is_final(line) or (closed and _is_raised(line))))
             if self._attempts.moved(step, self._now_ms):
                 self._before = []
             self.finished = False
@@ -370,7 +376,7 @@ class Account:
     def _reach(self, epochs: Sequence[Reached]) -> None:
         """If training went on, what was reported before did not end it, save what the program itself raised."""
         for reached in epochs:
-            self._outlive(lambda line: not (_is_final(line) or _is_raised_by_any(line)))
+            self._go_on(lambda line: not (_is_final(line) or _is_raised_by_any(line)))
             self._before, self.finished = [], False
             self._kept.clear()
             now_ms = self._stamp(reached.line)
@@ -387,6 +393,11 @@ class Account:
             return
         self._outlive(lambda line: line.precedence < CERTAIN)
 
+    def _go_on(self, over: Callable[[Line], bool]) -> None:
+        """Training goes on: whatever it is that is over now, the run survives."""
+        self.habits.outlived([one.line for one in self.faults if over(one.line)])
+        self._outlive(over)
+
     def _outlive(self, over: Callable[[Line], bool]) -> None:
         """Drop the faults that did not end the run."""
         self._drop(lambda one: over(one.line))
@@ -401,11 +412,16 @@ class Account:
         self._attempts.begin(loaded)
         if not self.faults:
             return
-        root = root_line([sighting.line for sighting in self.faults])
+        root = self._why_it_failed()
         self.earlier.append(Earlier(root.signature, self.last_step))
         self.failed_before.append(root)
         self._before, self.faults, self.finished = self.faults, [], False
         self._kept.clear()
+
+    def _why_it_failed(self) -> Line:
+        lines = [sighting.line for sighting in self.faults]
+        others = [line for line, often in zip(lines, self.habits.survived(lines), strict=True) if not often]
+        return root_line(lines if not others or tell_a_failure_only(others) else others)
 
     def _failed(
         self,

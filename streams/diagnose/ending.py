@@ -12,6 +12,7 @@ from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.account import Account, Sighting
 from streams.diagnose.clocks import may_be_at
+from streams.diagnose.habits import tell_a_failure_only
 from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
 # Training that moves on this long after something in another file has outlived it.
@@ -67,14 +68,10 @@ class Files:
 
     @cached_property
     def standing(self) -> list[Sighting]:
-        """The faults on nodes of the job, in its time, that training did not outlive, in whichever file it moved on."""
-        own = [(account, one) for account in self.of_job for one in account.faults]
-        nodes = [
-            (account, one)
-            for account, one, host in self._of_nodes
-            if host not in self.elsewhere and not self._is_late(one)
-        ]
-        return [one for account, one in own + nodes if not self._is_outlived(one, account)]
+        """What may explain the end: what was survived before in the same words only where a program is said to have
+        failed, and nothing else says of what."""
+        others = [one for one in self._lasting if not one.survived]
+        return self._lasting if tell_a_failure_only([one.line for one in others]) else others
 
     @cached_property
     def outlived(self) -> int:
@@ -83,6 +80,11 @@ class Files:
         nodes = [(account, one) for account, one, host in self._of_nodes if host not in self.elsewhere]
         by_others = sum(self._is_outlived(one, account) for account, one in own + nodes)
         return sum(account.outlived for account in self.accounts) + by_others
+
+    @property
+    def survived(self) -> int:
+        """How many lines explain no end, for training went on after the like of them."""
+        return len(self._lasting) - len(self.standing)
 
     @cached_property
     def earlier(self) -> tuple[Earlier, ...]:
@@ -117,6 +119,17 @@ class Files:
         return account.hosts.is_node_log or is_of_node(sighting.line.evidence.text.encode())
 
     @cached_property
+    def _lasting(self) -> list[Sighting]:
+        """The faults on nodes of the job, in its time, that training did not outlive, in whichever file it moved on."""
+        own = [(account, one) for account in self.of_job for one in account.faults]
+        nodes = [
+            (account, one)
+            for account, one, host in self._of_nodes
+            if host not in self.elsewhere and not self._is_late(one)
+        ]
+        return [one for account, one in own + nodes if not self._is_outlived(one, account)]
+
+    @cached_property
     def _of_nodes(self) -> list[tuple[Account, Sighting, str | None]]:
         """What nodes' logs say, each with the host that says so."""
         own = {one.name for one in self.of_job}
@@ -141,7 +154,7 @@ class Files:
     @cached_property
     def _is_explained(self) -> bool:
         return any(
-            _explains(one.line) and not self._is_outlived(one, account)
+            _explains(one.line) and not one.survived and not self._is_outlived(one, account)
             for account in self.of_job
             for one in account.faults
         )

@@ -276,6 +276,8 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
         text = "The program said that it was done." if finished else "No line says that anything failed."
     if outlived:
         text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
+    if files.survived:
+        text += f" Of the same kind {'is' if files.survived == 1 else 'are'} {files.survived} after the last step."
     return Diagnosis(*said, (), (), root, (), text, confidence, steps, len(accounts), outlived)
 
 

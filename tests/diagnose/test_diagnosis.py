@@ -254,7 +254,8 @@ def test_what_stands_only_on_lines_of_steps_is_no_fault_of_a_run_that_ended_norm
         return lines(*(f"{step(number)} sample <CUDA out of memory>" for number in range(9)), *last)
 
     assert said(tmp_path, job=output("Training completed.")).remedy is Remedy.IGNORE
-    assert said(tmp_path, job=output()).fault_class is FaultClass.CUDA_OOM, "it may be the last word of a dead run"
+    last = lines(step(80), f"{step(81)} sample <CUDA out of memory>")
+    assert said(tmp_path, job=last).fault_class is FaultClass.CUDA_OOM, "it may be the last word of a dead run"
     assert said(tmp_path, job=output(OOM, "Training completed.")).fault_class is FaultClass.CUDA_OOM
     nan = said(tmp_path, job=lines(step(80), step(81).replace("2.4", "nan"), "Training completed."))
     assert nan.fault_class is FaultClass.NUMERIC_NAN, "its last step learned nothing, whatever it says of itself"

@@ -83,10 +83,12 @@ def test_who_is_done_has_trained_before(done: str) -> None:
     assert said("Preparing dataset...", done, ALARM).fault_class is FaultClass.HOST_OOM
 
 
-def test_an_alarm_after_many_that_meant_nothing_still_counts() -> None:
+def test_an_alarm_after_many_that_meant_nothing_still_counts_where_the_program_failed() -> None:
     often = [line for epoch in range(9) for line in (ALARM, logged(epoch / 10))]
     assert said(*often).fault_class is FaultClass.BENIGN_NOISE
-    assert said(*often, ALARM).fault_class is FaultClass.HOST_OOM
+    assert said(*often, ALARM).fault_class is FaultClass.BENIGN_NOISE
+    failed = "srun: error: node2: task 3: Exited with exit code 1"
+    assert said(*often, ALARM, failed).fault_class is FaultClass.HOST_OOM
     assert said(*[ALARM] * 8, logged(0.1), ALARM).fault_class is FaultClass.HOST_OOM
 
 
