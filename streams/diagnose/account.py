@@ -16,7 +16,7 @@ from functools import partial
 
 from schemas.facts import Evidence
 from schemas.vocabulary import FaultClass, LineRole, Phase, Remedy
-from streams.decide.roots import CERTAIN, FORERUNNERS, root_line
+from streams.decide.roots import CERTAIN, ENDED_BY_SCHEDULER, FORERUNNERS, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
 from streams.diagnose.answering import answered_ms
@@ -24,7 +24,7 @@ from streams.diagnose.attempts import Attempts
 from streams.diagnose.course import READ_OF_A_PIECE, UNKNOWN, Course
 from streams.diagnose.epochs import Epochs, Reached
 from streams.diagnose.fronts import Fronts
-from streams.diagnose.habits import Habits, tell_a_failure_only
+from streams.diagnose.habits import Habits, tell_a_failure_only, tells_an_end
 from streams.diagnose.hosts import Hosts, host_of_line
 from streams.diagnose.peers import Peers
 from streams.diagnose.reading import END_BYTES, Ends, Piece, last_lines
@@ -68,6 +68,19 @@ _RAISED = re.compile(
 _RAISED_BY_ANY = compile_pattern(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception): ", at_start=True)
 """The same after what any launcher puts before it."""
 _COMPLETED = re.compile(rb"\|COMPLETED\|0:0|JobState=COMPLETED|\bJob '[\w-]{1,80}' succeeded\b")
+# What programs print only where training came to its end, and nowhere after a failure.
+_NORMAL_END = re.compile(
+    rb"\[after training is done\]|\{'train_runtime': |`Trainer\.fit` stopped: `max_"
+    rb"|\[titan\] .{0,60} Training completed\b"
+)
+# What was learned, as it is found by all ranks together.
+_VALIDATED = re.compile(rb"validation loss at iteration \d+ \||\{'eval_loss': '?\d")
+# A program may save what it has because it fails.
+_SAVED_FOR_A_FAILURE = re.compile(rb"(?i)emergenc|crash|exception|error|fail|interrupt|preempt|sig(?:term|nal)|exit")
+_NEVER_UNDONE = {
+    *ENDED_BY_SCHEDULER,
+    *(FaultClass.NCCL_TIMEOUT, FaultClass.NODE_LOST, FaultClass.NUMERIC_NAN, FaultClass.STRAGGLER),
+}
 _DONE = re.compile(rb"(?i)\s*(?:all )?done[.!]?\s*")
 MOST_LINES = 512
 MOST_NODES = 4096
@@ -94,6 +107,8 @@ class Sighting:
     """It stands on the line of a step that did well."""
     survived: bool = False
     """The file has outlived the same words before, again and again."""
+    went_on: bool = False
+    """The program then saved what it had come to, or validated, as it does where nothing failed."""
 
     def shifted(self, ms: int) -> Sighting:
         """The same by another clock."""
@@ -190,6 +205,7 @@ class Account:
         for found in every:
             if found.fault is not None or found.phase is not None:
                 self._reach(self.epochs.between(piece.data, judged, found.start))
+                self._validated(piece.data, judged, found.start)
                 judged = piece.data.find(b"\n", found.start) + 1 or len(piece.data)
             stamped = self._stamp(found.line)
             silent_ms = self._silence(found, stamped, piece.data)
@@ -201,6 +217,7 @@ class Account:
             last_step = found if found.progress is not None else last_step
             waited_at = found.start if waited_at is None and _is_waiting(found) else waited_at
         self._reach(self.epochs.between(piece.data, judged, len(piece.data)))
+        self._validated(piece.data, judged, len(piece.data))
         if self.numbers.healed(piece.data):
             self._outlive(lambda line: line.signature == NONE_IN_STEPS)
         self.course.take(piece, every, self._stamp)
@@ -242,8 +259,7 @@ class Account:
         if not self.faults and self._before and not self.finished:
             self.faults = self._before
             self.earlier, self.failed_before = self.earlier[:-1], self.failed_before[:-1]
-        survived = self.habits.survived([one.line for one in self.faults])
-        self.faults = [replace(one, survived=often) for one, often in zip(self.faults, survived, strict=True)]
+        self._mark_habits()
         unfinished = self.saves.waited_for([one.line for one in self.faults])
         if unfinished is not None:
             self.faults.append(Sighting(unfinished, False, None, self.last_step))
@@ -342,6 +358,9 @@ class Account:
         for saved in self._written.saves(found):
             step = self.last_step if saved.step is None else saved.step
             self.last_checkpoint = step if step is not None else self.last_checkpoint
+            at_the_last = saved.step is not None and saved.step == self.last_step
+            if at_the_last and not _SAVED_FOR_A_FAILURE.search(found.line):
+                self._went_on()
         if found.loaded is not None:
             self._started_over(found.loaded)
         if found.fault is not None:
@@ -349,6 +368,8 @@ class Account:
         if found.phase is Phase.FINISHING and not (self._has_not_begun and _DONE.fullmatch(found.line)):
             self.finished, self.finished_ms = True, self._now_ms
             self._drop(lambda one: one.in_step)
+            if _NORMAL_END.search(found.line) and not self._has_ended:
+                self._outlive(_is_undone)
             if _COMPLETED.search(found.line):
                 self._completed()
 
@@ -384,6 +405,20 @@ class Account:
                 self._epoch_gaps_ms.append(now_ms - self._epoch_ms)
             self._epoch_ms = now_ms or 0
 
+    def _validated(self, data: bytes, low: int, high: int) -> None:
+        if self.faults and _VALIDATED.search(data, low, high):
+            self._went_on()
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether it was told that a process failed: what others print after that is no sign that all went well."""
+        return any(tells_an_end(one.line) for one in self.faults)
+
+    def _went_on(self) -> None:
+        """The program did what it does where nothing failed: what came before is no reason by itself for its end."""
+        if not self._has_ended:
+            self.faults = [replace(one, went_on=one.went_on or _is_undone(one.line)) for one in self.faults]
+
     def _completed(self) -> None:
         """The scheduler says that all went well: what was met on the way was nothing, save broken hardware.
 
@@ -412,16 +447,16 @@ class Account:
         self._attempts.begin(loaded)
         if not self.faults:
             return
-        root = self._why_it_failed()
+        self._mark_habits()
+        root = root_line([one.line for one in telling(self.faults) or self.faults])
         self.earlier.append(Earlier(root.signature, self.last_step))
         self.failed_before.append(root)
         self._before, self.faults, self.finished = self.faults, [], False
         self._kept.clear()
 
-    def _why_it_failed(self) -> Line:
-        lines = [sighting.line for sighting in self.faults]
-        others = [line for line, often in zip(lines, self.habits.survived(lines), strict=True) if not often]
-        return root_line(lines if not others or tell_a_failure_only(others) else others)
+    def _mark_habits(self) -> None:
+        survived = self.habits.survived([one.line for one in self.faults])
+        self.faults = [replace(one, survived=often) for one, often in zip(self.faults, survived, strict=True)]
 
     def _failed(
         self,
@@ -467,10 +502,27 @@ def _shifted(line: Line, ms: int) -> Line:
     return replace(line, evidence=replace(seen, line_ms=line_ms, read_ms=seen.read_ms and seen.read_ms + ms))
 
 
+def telling(sightings: Sequence[Sighting]) -> list[Sighting]:
+    """Those that may explain the end.
+
+    What the run survives does only where a program is said to have failed, and nothing else says of what; what it went
+    on after, only where more is told than that the scheduler ended it: others may wait for whoever failed.
+    """
+    others = [one for one in sightings if not one.survived]
+    some = list(sightings) if tell_a_failure_only([one.line for one in others]) else others
+    rest = [one for one in some if not one.went_on]
+    return rest if all(one.line.fault_class in ENDED_BY_SCHEDULER for one in rest) else some
+
+
 def _is_final(line: Line) -> bool:
     """Whether steps after it take nothing back: the scheduler ended the run, or a device makes each step slow."""
     slow = line.fault_class is FaultClass.STRAGGLER and line.remedy is Remedy.RESTART_EXCLUDING_NODE
     return slow or line.fault_class is FaultClass.SCHEDULER_TIMEOUT or _CANCELLED in line.evidence.text
+
+
+def _is_undone(line: Line) -> bool:
+    """Whether a program that goes on as it should shows that this was nothing."""
+    return line.precedence < CERTAIN and line.fault_class not in _NEVER_UNDONE
 
 
 def _is_raised(line: Line) -> bool:

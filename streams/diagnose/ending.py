@@ -10,9 +10,8 @@ from schemas.vocabulary import FaultClass, LineRole, Remedy, Scope
 from streams.decide.roots import CERTAIN, TIER, moment, root_line
 from streams.decide.state import Line
 from streams.decide.weighing import Earlier
-from streams.diagnose.account import Account, Sighting
+from streams.diagnose.account import Account, Sighting, telling
 from streams.diagnose.clocks import may_be_at
-from streams.diagnose.habits import tell_a_failure_only
 from streams.diagnose.hosts import host_of_line, is_elsewhere, is_of_node
 
 # Training that moves on this long after something in another file has outlived it.
@@ -68,10 +67,8 @@ class Files:
 
     @cached_property
     def standing(self) -> list[Sighting]:
-        """What may explain the end: what was survived before in the same words only where a program is said to have
-        failed, and nothing else says of what."""
-        others = [one for one in self._lasting if not one.survived]
-        return self._lasting if tell_a_failure_only([one.line for one in others]) else others
+        """The faults that may explain the end."""
+        return telling(self._lasting)
 
     @cached_property
     def outlived(self) -> int:
@@ -83,7 +80,7 @@ class Files:
 
     @property
     def survived(self) -> int:
-        """How many lines explain no end, for training went on after the like of them."""
+        """How many lines explain no end, for the run went on as it should after them, or after the like of them."""
         return len(self._lasting) - len(self.standing)
 
     @cached_property

@@ -46,8 +46,13 @@ class Habits:
 
 def tell_a_failure_only(lines: Sequence[Line]) -> bool:
     """Whether all that they say is that a program failed: of what, is told by whatever stands beside them."""
-    ended = all(_tells_an_end(line) for line in lines)
+    ended = all(tells_an_end(line) for line in lines)
     return ended and any(_BY_ITS_CODE.search(line.evidence.text) for line in lines)
+
+
+def tells_an_end(line: Line) -> bool:
+    """Whether it says no more than that a process of the program failed."""
+    return line.role is LineRole.CONSEQUENCE and line.fault_class is FaultClass.USER_CODE and line.precedence < TIER
 
 
 def _kind(line: Line) -> _Kind:
@@ -58,7 +63,3 @@ def _kind(line: Line) -> _Kind:
 def _may_be_survived(line: Line) -> bool:
     """Broken hardware stays broken, numbers that are none may do so, and who ends a run needs no other reason."""
     return line.precedence < CERTAIN and line.fault_class not in _LASTING
-
-
-def _tells_an_end(line: Line) -> bool:
-    return line.role is LineRole.CONSEQUENCE and line.fault_class is FaultClass.USER_CODE and line.precedence < TIER

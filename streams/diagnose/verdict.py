@@ -277,7 +277,7 @@ def _without_lines(files: Files, steps: Steps, outlived: int) -> Diagnosis:
     if outlived:
         text += f" Training went on after {outlived} line{'s' * (outlived > 1)} that can mean a fault."
     if files.survived:
-        text += f" Of the same kind {'is' if files.survived == 1 else 'are'} {files.survived} after the last step."
+        text += f" Nothing came of {files.survived} after the last step: the run survives the like, or went on to save."
     return Diagnosis(*said, (), (), root, (), text, confidence, steps, len(accounts), outlived)
 
 

@@ -55,7 +55,7 @@ def survived(fault: str, times: int) -> list[str]:
 def test_alone_at_the_end_of_a_log_it_is_noise(fault: str) -> None:
     found = said(*survived(fault, 3))
     assert (found.fault_class, found.remedy, found.nodes) == (FaultClass.BENIGN_NOISE, Remedy.IGNORE, ())
-    assert found.explanation.endswith("after 3 lines that can mean a fault. Of the same kind is 1 after the last step.")
+    assert "went on after 3 lines that can mean a fault. Nothing came of 1 after the last step" in found.explanation
     assert said(*survived(fault, 1)).remedy is not Remedy.IGNORE, "once may have been luck"
 
 
@@ -105,6 +105,48 @@ def test_why_an_attempt_failed_is_not_what_it_survived() -> None:
     loaded = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 1"
     found = said(*survived(OOM, 3), LIMIT, loaded, *(step(number) for number in range(2, 20)))
     assert "Before, the run had failed and started over: the job's time limit was reached" in found.explanation
+
+
+IMPORT = "ModuleNotFoundError: No module named 'numpy'"
+SAVED = "  successfully saved checkpoint from iteration       8 to /ck [ t 1/2, p 1/1 ]"
+VALIDATED = " validation loss at iteration 8 | lm loss value: 2.724416E+00 | lm loss PPL: 1.524753E+01 | "
+NORMAL_ENDS = [
+    "[after training is done] datetime: 2026-08-01 10:00:10 ",
+    "{'train_runtime': 3000.9, 'train_samples_per_second': 5.8, 'train_loss': 0.31, 'epoch': 3.0}",
+    "`Trainer.fit` stopped: `max_epochs=5` reached.",
+    "[rank0]:[titan] 2026-08-01 10:00:10,000 - root - INFO - Training completed",
+]
+
+
+@pytest.mark.parametrize("after", [SAVED, VALIDATED, "{'eval_loss': 0.0932, 'epoch': 1.0}", *NORMAL_ENDS])
+@pytest.mark.parametrize("fault", [OOM, PORT, IMPORT])
+def test_what_a_program_does_only_where_nothing_failed_shows_that_nothing_did(fault: str, after: str) -> None:
+    found = said(step(7), step(8), fault.format(1), after)
+    assert (found.fault_class, found.remedy, found.nodes) == (FaultClass.BENIGN_NOISE, Remedy.IGNORE, ())
+
+
+@pytest.mark.parametrize("after", [SAVED, VALIDATED, *NORMAL_ENDS])
+def test_what_ends_a_run_is_not_undone_by_what_other_processes_print(after: str) -> None:
+    for fault, fault_class in [
+        (NCCL, FaultClass.NCCL_TIMEOUT),
+        (LOST, FaultClass.NODE_LOST),
+        (LIMIT, FaultClass.SCHEDULER_TIMEOUT),
+    ]:
+        assert said(step(7), step(8), fault, after).fault_class is fault_class
+    assert said(step(7), step(8), IMPORT, EXITED, after).fault_class is FaultClass.USER_CODE
+
+
+@pytest.mark.parametrize("after", [SAVED, VALIDATED])
+def test_who_waits_may_wait_for_what_failed_before_another_rank_saved(after: str) -> None:
+    assert said(step(7), step(8), IMPORT, after, NCCL).fault_class is FaultClass.USER_CODE
+    assert said(step(7), step(8), IMPORT, after, LIMIT).fault_class is FaultClass.SCHEDULER_TIMEOUT
+
+
+def test_a_save_proves_little_where_the_program_then_fails_or_saves_because_it_does() -> None:
+    assert said(step(7), step(8), IMPORT, SAVED, FAILED).fault_class is FaultClass.USER_CODE
+    emergency = SAVED.replace("/ck", "/ck/emergency")
+    assert said(step(7), step(8), IMPORT, emergency).fault_class is FaultClass.USER_CODE
+    assert said(step(7), step(8), step(9), IMPORT, SAVED).fault_class is FaultClass.USER_CODE, "a save of long before"
 
 
 def test_of_a_flood_of_kinds_only_a_bounded_part_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
