@@ -20,7 +20,7 @@ from streams.diagnose.skipping import overflows_in
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matching.matcher import ANSI, Found
 from streams.watch.matching.packs import Format
-from streams.watch.matching.progress import Step, read_step
+from streams.watch.matching.progress import Checkpoint, Step, read_step
 from streams.watch.skipping import Skips
 
 UNKNOWN = "(unknown)"
@@ -45,6 +45,10 @@ class Counted:
     lines: int = 0
     resumed: int = 0
     """How often it went on from where it was after something else had been counted."""
+    born: int = 0
+    """The attempt that counted it first, by the checkpoints that were loaded until then."""
+    attempt: int = 0
+    """The attempt that `first` is of."""
 
 
 @dataclass
@@ -55,6 +59,9 @@ class Course:
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
     _counted: dict[_Counter, Counted] = field(default_factory=dict)
     _counting: Counted | None = None
+    _attempt: int = 0
+    _loaded: Checkpoint | None = None
+    """What the last attempt began from; None in the first one."""
 
     def take(self, piece: Piece, found: Sequence[Found], stamp: Stamp) -> None:
         """Read on."""
@@ -83,11 +90,12 @@ class Course:
         """The first and the last step of what counts most, where several things are counted up to different numbers.
 
         Progress bars of an evaluation or of files that are loaded look like those of training. An evaluation may have
-        more lines, but it begins anew each time, and training goes on.
+        more lines, but it begins anew each time, and training goes on. Of several attempts the last one counts.
         """
         known = [counted for (framework, _total), counted in self._counted.items() if framework != UNKNOWN]
         every = list(self._counted.values())
-        return max(known or every, key=lambda one: (one.resumed > 0, one.lines)) if len(every) > 1 else None
+        begun = [counted for counted in known if counted.attempt == self._attempt]
+        return max(begun or known or every, key=lambda one: (one.resumed > 0, one.lines)) if len(every) > 1 else None
 
     @property
     def slow(self) -> Rhythm | None:
@@ -98,6 +106,8 @@ class Course:
     def _paused(self, found: Found) -> None:
         if found.loaded is not None:
             self._rhythms.clear()
+            if found.loaded.step is not None:
+                self._attempt, self._loaded = self._attempt + 1, found.loaded
         elif found.phase is not None or found.saved is not None:
             for rhythm in self._rhythms.values():
                 rhythm.pause()
@@ -110,7 +120,8 @@ class Course:
     def _stepped(self, step: Step, line: bytes, stamp: Stamp, place: Callable[[], Evidence]) -> None:
         self.skips.stepped(step.of_run, line, place)
         if len(self._counted) < MOST_RHYTHMS:
-            counted = self._counted.setdefault(_counter(step), Counted(step.of_run))
+            counted = self._counted.setdefault(_counter(step), Counted(step.of_run, born=self._attempt))
+            self._begun(counted, step)
             if self._counting not in (None, counted) and counted.lines and step.of_run > counted.last:
                 counted.resumed += 1
             self._counting = counted
@@ -119,6 +130,17 @@ class Course:
         key = (step.framework, step.total_steps, b"" if speaker is None else speaker[0])
         if key in self._rhythms or len(self._rhythms) < MOST_RHYTHMS:
             self._rhythms.setdefault(key, Rhythm()).stepped(step, line, stamp, place)
+
+    def _begun(self, counted: Counted, step: Step) -> None:
+        """Where another attempt begins: from the checkpoint on that it loaded, which is no further than training was.
+
+        What nobody counted before is training where its lines are of the kind of that which told of the checkpoint.
+        """
+        if self._loaded is None or counted.attempt == self._attempt or step.of_run < (self._loaded.step or 0):
+            return
+        is_new = counted.born == self._attempt and step.framework == self._loaded.framework
+        if is_new or step.of_run <= counted.last:
+            counted.first, counted.attempt = step.of_run, self._attempt
 
     @staticmethod
     def _place(piece: Piece, start: int, line: bytes, stamp: Stamp) -> Evidence:

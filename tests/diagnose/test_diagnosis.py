@@ -453,6 +453,26 @@ def test_of_two_attempts_the_last_one_s_steps_are_told(tmp_path: Path) -> None:
     assert (steps.first_step, steps.last_step, steps.last_checkpoint_step) == (501, 501, 1000)
 
 
+@pytest.mark.parametrize("last", [560, 700])
+@pytest.mark.parametrize("total", ["500000", "600000"])
+def test_of_two_attempts_beside_other_bars_the_last_one_s_steps_are_told(total: str, last: int, tmp_path: Path) -> None:
+    shards = [
+        f"Loading checkpoint shards: {number / 4:4.0%}|##  | {number}/4 [00:09<00:00,  2.31s/it]" for number in range(5)
+    ]
+    loaded = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 500"
+    before = lines(*shards, *(step(number) for number in range(1, 651)), OOM)
+    after = lines(*shards, loaded, *(step(number, "12:00:00") for number in range(501, last + 1)), "KeyError: 'x'")
+    steps = said(tmp_path, job=before + after.replace("500000", total)).steps
+    assert (steps.first_step, steps.last_step) == (501, last)
+
+
+def test_a_checkpoint_that_is_loaded_while_training_goes_on_begins_no_attempt(tmp_path: Path) -> None:
+    loaded = "  successfully loaded checkpoint from /ck [ t 1/8, p 1/4 ] at iteration 50"
+    bars = [f"{number / 625:4.0%}|###       | {number}/625 [00:17<01:02,  4.47s/it]" for number in range(626)]
+    steps = said(tmp_path, job=lines(*map(step, range(90)), loaded, *bars, *map(step, range(90, 95)), OOM)).steps
+    assert (steps.first_step, steps.last_step) == (0, 94)
+
+
 @pytest.mark.parametrize("prefix", ["", "3: ", "\x1b[32m"])
 def test_a_framework_is_known_by_lines_without_a_step(prefix: str, tmp_path: Path) -> None:
     shown = "{{'loss': 0.4589, 'grad_norm': 1.04, 'learning_rate': 5.2e-06, 'epoch': 1.{0}}}"
