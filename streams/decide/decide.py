@@ -187,7 +187,7 @@ def _take_progress(
     if moved:
         attempt = stall.moved_on(turn, job, attempt)
     job = replace(job, now_ms=turn.now_ms, attempts=job.attempts_with(attempt))
-    return incident.progressed(turn, job, attempt, fact) if moved else job
+    return incident.progressed(turn, job, attempt, fact) if moved and attempt.incident is not None else job
 
 
 def _take_timer(turn: Turn, job: JobState, fact: TimerFired) -> JobState:

@@ -39,10 +39,13 @@ until its time limit, and the announcement may have been of an epoch or an evalu
 
 def budget_ms(job: JobState, stall: Stall) -> int:
     """How long the attempt may be silent now, in ms; never above what the job's policy says."""
-    configured = _configured_ms(job, stall)
-    if job.aps is None or not stall.in_loop or stall.phase is not None or stall.gaps < LEARN_FROM:
+    aps = job.aps
+    if aps is None or not stall.in_loop or stall.phase is not None:
+        return _configured_ms(job, stall)
+    configured = aps.log_based_timeout_threshold_trainingloop * 1000
+    if stall.gaps < LEARN_FROM:
         return configured
-    least = max(LEAST_INTERVALS * job.aps.progress_kept_every_ms, LEAST_LEARNED_S * 1000)
+    least = max(LEAST_INTERVALS * aps.progress_kept_every_ms, LEAST_LEARNED_S * 1000)
     return min(configured, max(GAP_FACTOR * stall.gap_ms, least))
 
 
@@ -92,7 +95,7 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         moved_ms=now_ms,
         stepped_ms=now_ms,
         line_ms=fact.line_ms,
-        recent=(*counted, fact.step)[-MOST_RECENT:],
+        recent=(*counted[1 - MOST_RECENT :], fact.step),
         tells_loss=stall.tells_loss or fact.loss is not None,
         gap_ms=max(stall.gap_ms, gap_ms),
         gaps=stall.gaps + (gap_ms > 0),
@@ -110,8 +113,9 @@ def _gap_ms(job: JobState, stall: Stall, fact: ProgressObserved, now_ms: int) ->
     were. What came closer than watch keeps steps tells only that it was read late.
     """
     gap_ms = 0
-    if fact.line_ms is not None and stall.line_ms is not None and stall.line_ms <= fact.line_ms <= now_ms:
-        gap_ms = fact.line_ms - stall.line_ms
+    line_ms, last_ms = fact.line_ms, stall.line_ms
+    if line_ms is not None and last_ms is not None and last_ms <= line_ms <= now_ms:
+        gap_ms = line_ms - last_ms
     elif stall.stepped_ms is not None:
         gap_ms = now_ms - stall.stepped_ms
     interval_ms = 0 if job.aps is None else job.aps.progress_kept_every_ms
