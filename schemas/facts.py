@@ -141,6 +141,11 @@ class NodeFaultReported:
     told_ms: int
 
 
+REMEMBERED_STEPS = 4
+"""So many of the last steps the hang detector remembers: ranks that stand still print them in turn. After a rollback that
+nobody told of, as many count for nothing. Watch lets another step through where those that it keeps are always the same."""
+
+
 @dataclass(frozen=True)
 class ProgressObserved:
     """The training loop moved; throttled to the job's progress interval."""

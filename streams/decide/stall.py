@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.decisions import AdviceWithheld, OutputAsked
-from schemas.facts import OutputChecked, PhaseEntered, ProgressObserved, TimerFired
+from schemas.facts import REMEMBERED_STEPS, OutputChecked, PhaseEntered, ProgressObserved, TimerFired
 from schemas.frozen import replace
 from schemas.vocabulary import AnomalyKind, AttemptState, FaultClass, Phase, Refusal, TimerPurpose
 from streams.decide import advice as advices
@@ -24,8 +24,6 @@ LEARN_FROM = 5
 """Gaps between steps that must have been seen before the budget is learned from them."""
 GAP_FACTOR = 10
 """A learned budget is this many of the longest normal gaps."""
-MOST_RECENT = 4
-"""So many of the last steps are remembered: after a rollback that nobody told of, as many count for nothing."""
 LEAST_INTERVALS = 4
 """A learned budget is never under this many progress intervals (design, rule 15): watch throttles to one."""
 LEAST_LEARNED_S = 60
@@ -95,7 +93,7 @@ def after_step(job: JobState, before: Stall | None, fact: ProgressObserved, now_
         moved_ms=now_ms,
         stepped_ms=now_ms,
         line_ms=fact.line_ms,
-        recent=(*counted[1 - MOST_RECENT :], fact.step),
+        recent=(*counted[1 - REMEMBERED_STEPS :], fact.step),
         tells_loss=stall.tells_loss or fact.loss is not None,
         gap_ms=max(stall.gap_ms, gap_ms),
         gaps=stall.gaps + (gap_ms > 0),

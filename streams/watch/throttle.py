@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from schemas.facts import REMEMBERED_STEPS
 from schemas.identity import AttemptId
 from schemas.vocabulary import Phase
-from streams.decide.stall import MOST_RECENT
 
 MOST_OF_ORIGIN = 8
 """Facts of one signature from one node and rank at once."""
@@ -100,7 +100,7 @@ class _Steps:
 
     def take(self, step: int, at_ms: int) -> None:
         self.at_ms, self.other_due = at_ms, step in self.numbers
-        self.numbers = (*(number for number in self.numbers if number != step), step)[-MOST_RECENT:]
+        self.numbers = (*(number for number in self.numbers if number != step), step)[-REMEMBERED_STEPS:]
 
     def _may_renew(self, read_ms: int, interval_ms: int) -> bool:
         return self.anew_ms is None or read_ms - self.anew_ms >= interval_ms
