@@ -142,8 +142,8 @@ class NodeFaultReported:
 
 
 REMEMBERED_STEPS = 4
-"""So many of the last steps the hang detector remembers: ranks that stand still print them in turn. After a rollback that
-nobody told of, as many count for nothing. Watch lets another step through where those that it keeps are always the same."""
+"""So many of the last steps the hang detector remembers: ranks that stand still print them in turn. After a rollback
+that nobody told of, as many count for nothing. Watch lets another step through where it always keeps the same."""
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,10 @@ def _known(settings: Settings, job: str) -> tuple[JobView, dict[str, SourceRead]
 
 def _blind(positions: dict[str, SourceRead]) -> list[tuple[str, str]]:
     """What watch told, as the kind of its blindness and the key of the attempt."""
-    remembered = {name.removeprefix("blind:"): read for name, read in positions.items() if name.startswith("blind:")}
-    open_now = [name for name, read in remembered.items() if read.offset == 0]
-    return [(kind, key) for kind, _slash, key in (name.partition("/") for name in open_now)]
+    from streams.watch.memories import blindness_of
+
+    open_now = (blindness_of(name) for name, read in positions.items() if read.offset == 0)
+    return [told for told in open_now if told is not None]
 
 
 def _attempt(view: JobView, index: int | None) -> AttemptView:

@@ -14,8 +14,8 @@ RHYTHMS = 1.5
 
 def grace_s(turn: Turn, job: JobState) -> float:
     """How long a running attempt may be silent: long enough for two progress facts, which watch throttles."""
-    interval = job.aps.progress_interval_s if job.aps is not None else 0
-    return max(turn.policy.running_grace_s, 2.5 * interval)
+    kept_every_ms = job.aps.progress_kept_every_ms if job.aps is not None else 0
+    return max(turn.policy.running_grace_s, 2.5 * kept_every_ms / 1000)
 
 
 def waits_until_ms(turn: Turn, job: JobState, attempt: Attempt, incident: Incident) -> int:

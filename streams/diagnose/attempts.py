@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.watch.matching.progress import Checkpoint, Step
+from streams.watch.matching.progress import Checkpoint, Counter, Step, counter_of
 
 ON_ITS_WAY_STEPS, ON_ITS_WAY_MS = 3, 120_000
 """An attempt that went on for so many steps, or for so long, is what the run is about, and not why it began anew."""
 _Key = tuple[int, int]
-_Counter = tuple[str, int | None]
 
 
 @dataclass
@@ -20,7 +19,7 @@ class Attempts:
     """The epoch and the step that this attempt came to."""
     _furthest: _Key = (-1, -1)
     """The same of all attempts."""
-    _counted: _Counter | None = None
+    _counted: Counter | None = None
     """By what is counted."""
     _loaded: Checkpoint | None = None
     """What this attempt began from: with a checkpoint the same count may have another end."""
@@ -43,7 +42,7 @@ class Attempts:
         """This attempt is further. Is it on its way? Other bars may be those of what is done after a failure."""
         key = self.reached = _key(step)
         if self._counted is None or key > self._furthest:
-            self._furthest, self._counted = key, _counter(step)
+            self._furthest, self._counted = key, counter_of(step)
             return True
         if not self._is_counted(step):
             return False
@@ -62,12 +61,8 @@ class Attempts:
         """Whether it is what was counted before."""
         if self._loaded is not None and self._counted is not None:
             return step.framework == self._counted[0]
-        return _counter(step) == self._counted
+        return counter_of(step) == self._counted
 
 
 def _key(step: Step) -> _Key:
     return step.epoch or 0, step.step
-
-
-def _counter(step: Step) -> _Counter:
-    return step.framework, step.total_steps

@@ -20,7 +20,7 @@ from streams.diagnose.skipping import overflows_in
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matching.matcher import ANSI, Found
 from streams.watch.matching.packs import Format
-from streams.watch.matching.progress import Checkpoint, Step, read_step
+from streams.watch.matching.progress import Checkpoint, Counter, Step, counter_of, read_step
 from streams.watch.skipping import Skips
 
 UNKNOWN = "(unknown)"
@@ -31,8 +31,6 @@ MOST_RHYTHMS = 64
 _SPEAKER = re.compile(rb"\s*(?:\[(?:rank|default|task )?\d+\]|\d+: |\[\d+,\d+\]<std|\([^()\n]{0,60}pid=\d+)")
 
 Stamp = Callable[[bytes], int | None]
-_Counter = tuple[str, int | None]
-"""By what format something is counted, and up to which number."""
 _Key = tuple[str, int | None, bytes]
 
 
@@ -57,7 +55,7 @@ class Course:
 
     skips: Skips[Evidence] = field(default_factory=partial(Skips, sampled=True))
     _rhythms: dict[_Key, Rhythm] = field(default_factory=dict)
-    _counted: dict[_Counter, Counted] = field(default_factory=dict)
+    _counted: dict[Counter, Counted] = field(default_factory=dict)
     _counting: Counted | None = None
     _attempt: int = 0
     _loaded: Checkpoint | None = None
@@ -77,7 +75,7 @@ class Course:
             if one is not None:
                 self._paused(one)
             if step is not None:
-                if before is not None and _counter(before[1]) != _counter(step):
+                if before is not None and counter_of(before[1]) != counter_of(step):
                     self._ended(_last_like(before[1], text, before[0], start))
                 self._stepped(step, line, stamp, place)
                 before = start, step
@@ -114,13 +112,13 @@ class Course:
 
     def _ended(self, step: Step) -> None:
         """Something else is counted next."""
-        if _counter(step) in self._counted:
-            self._counted[_counter(step)].last = step.of_run
+        if counter_of(step) in self._counted:
+            self._counted[counter_of(step)].last = step.of_run
 
     def _stepped(self, step: Step, line: bytes, stamp: Stamp, place: Callable[[], Evidence]) -> None:
         self.skips.stepped(step.of_run, line, place)
         if len(self._counted) < MOST_RHYTHMS:
-            counted = self._counted.setdefault(_counter(step), Counted(step.of_run, born=self._attempt))
+            counted = self._counted.setdefault(counter_of(step), Counted(step.of_run, born=self._attempt))
             self._begun(counted, step)
             if self._counting not in (None, counted) and counted.lines and step.of_run > counted.last:
                 counted.resumed += 1
@@ -183,17 +181,13 @@ def _between(
                 yield start, line, step, None
 
 
-def _counter(step: Step) -> _Counter:
-    return step.framework, step.total_steps
-
-
 def _last_like(step: Step, text: bytes, low: int, high: int) -> Step:
     """The last step that is counted like this one, which stands at `low`, before others that stand from `high` on."""
     last = step
     while low < high:
         start, line = _line_at(text, (low + high) // 2)
         other = read_step(step.form, line)
-        if other is not None and _counter(other) == _counter(step):
+        if other is not None and counter_of(other) == counter_of(step):
             last, low = other, text.find(b"\n", (low + high) // 2) + 1 or high
         else:
             high = start

@@ -202,7 +202,7 @@ class BlindWatch:
         aps = view.aps
         if aps is None or not aps.log_based_timeout_enabled:
             return 0
-        bound_ms = max(self._unknown_ms, 4 * aps.progress_interval_s * 1000) if sight.known_ms else self._unknown_ms
+        bound_ms = max(self._unknown_ms, 4 * aps.progress_kept_every_ms) if sight.known_ms else self._unknown_ms
         return (now_ms - (sight.known_ms or sight.since_ms)) / bound_ms
 
     def _may_guess(self, sight: _Sight, now_ms: int) -> bool:

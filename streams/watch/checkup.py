@@ -83,7 +83,9 @@ def _patterns(lines: _Lines) -> Iterator[Check]:
     """Whether the job's own patterns can be used; nothing where it has none."""
     refused = lines.own.refused.get(lines.attempt)
     if refused is not None:
-        yield Check("the patterns of its APS comment can be used", BAD, refused, "submit with one that RE2 takes")
+        yield Check(
+            "the patterns of its APS comment can be used", BAD, refused, "correct it, and submit again (docs/packs.md)"
+        )
 
 
 def _files(shown: AttemptView, lines: _Lines, now_ms: int, *, needed: bool) -> Iterator[Check]:

@@ -24,6 +24,14 @@ def of_proposal(attempt: AttemptId) -> str:
     return f"{_PROPOSED}{attempt.key}"
 
 
+def blindness_of(name: str) -> tuple[str, str] | None:
+    """The kind of blindness that is remembered under this name, and the key of the attempt."""
+    if not name.startswith(_BLIND):
+        return None
+    kind, _slash, key = name.removeprefix(_BLIND).partition("/")
+    return kind, key
+
+
 def is_proposal(name: str) -> bool:
     """Whether that is what is remembered under this name."""
     return name.startswith(_PROPOSED)

@@ -161,7 +161,7 @@ class Source:
         self._look_back(block, claim, stamp)
 
         lines = []
-        interval_ms = min((writer.progress_interval_ms for writer in claim.writers), default=0)
+        interval_ms = min((writer.kept_every_ms for writer in claim.writers), default=0)
         before, self._tail = (self._tail if block.start.epoch == place.epoch else b""), tail_of(block.data)
         for found in self._reading.matcher.scan(block.data, before, interval_ms, own=self._own_searches(claim)):
             if found.fault is not None:  # every notice is one, too: the whole block need not be searched again

@@ -59,7 +59,7 @@ class Teller:
             self._steps[attempt] = number = found.progress.of_run
             if self._learns_no_more(line, attempt, found.progress):
                 yield fault_fact(line, attempt, fault_of(found.progress.at), _origin(line, writer, said))
-            if self._throttle.keeps_progress(attempt, number, at_ms, line.read_ms, writer.progress_interval_ms):
+            if self._throttle.keeps_progress(attempt, number, at_ms, line.read_ms, writer.kept_every_ms):
                 yield progress_fact(line, attempt, found.progress)
         for saved in self._written.setdefault(attempt, Written()).saves(found):
             if (step := self._step_of(saved, line, attempt)) is not None:

@@ -95,6 +95,15 @@ class Checkpoint:
         return None if self.captured_path is None else masker(self.line, self.at)(self.captured_path)
 
 
+Counter = tuple[str, int | None]
+"""By what format something is counted, and up to which number."""
+
+
+def counter_of(step: Step) -> Counter:
+    """What a step is a number of."""
+    return step.framework, step.total_steps
+
+
 def read_step(known: Format, line: bytes) -> Step | None:
     """Return the step that a line of this format reports, or None where it is no step line."""
     captured = known.step.pattern.search(line)

@@ -23,7 +23,7 @@ class Writer:
 
     window: Window
     nodes: tuple[str, ...]
-    progress_interval_ms: int
+    kept_every_ms: int
     raw_job_id: int
     """The job as Slurm itself names it where it writes into the output."""
     running_ms: int | None = None

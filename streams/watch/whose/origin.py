@@ -67,6 +67,8 @@ _LEADING = re.compile(rb"^\[?([A-Za-z][A-Za-z_-]*\d+[A-Za-z0-9.-]*|\d{1,3}(?:\.\
 _NO_NODE = re.compile(
     rb"(?i)^(?:(?:epoch|step|iter|iteration|rank|worker|gpu|cuda|default|stage|layer|batch|errno|error|task|mlx5|eth|ib"
     rb"|nvme|job|fold)[_-]?)?\d"
+    rb"|^(?:r|p|proc(?:ess)?|thread|actor|learner|replica|[dtpce]p)[_-]?\d+$"
+    rb"|.*\.[A-Za-z_]\w*(?:Error|Exception|Warning|Timeout|Interrupt)$"
 )
 
 
