@@ -40,7 +40,7 @@ def budget_ms(job: JobState, stall: Stall) -> int:
     aps = job.aps
     if aps is None or not stall.in_loop or stall.phase is not None:
         return _configured_ms(job, stall)
-    configured = aps.log_based_timeout_threshold_trainingloop * 1000
+    configured = aps.silence_ms(in_loop=True)
     if stall.gaps < LEARN_FROM:
         return configured
     least = max(LEAST_INTERVALS * aps.progress_kept_every_ms, LEAST_LEARNED_S * 1000)

@@ -50,7 +50,7 @@ _OF_GPU = {FaultClass.GPU_HARDWARE, FaultClass.GPU_MEMORY_ECC, FaultClass.NVLINK
 _ON_GPU = "xid-application"
 # The program wanted to requeue its job, and could not.
 _NOT_REQUEUED = "requeue-failed"
-_LAUNCHERS_SUMMARY = "torchrun-root-cause"
+LAUNCHERS_SUMMARY = "torchrun-root-cause"
 # By which a program gives up on numbers that are none.
 _GAVE_UP = {"loss-scale-minimum", "loss-scale-floor"}
 
@@ -223,5 +223,5 @@ def _node_of(root: Line, scene: Scene) -> str | None:
 
 def _first_to_fail(lines: Sequence[Line], scene: Scene) -> str | None:
     """The node of the rank that the launcher saw fail first; none where its agents on several nodes name several."""
-    named = {host_of(line.evidence.node, scene.nodes) for line in lines if line.signature == _LAUNCHERS_SUMMARY}
+    named = {host_of(line.evidence.node, scene.nodes) for line in lines if line.signature == LAUNCHERS_SUMMARY}
     return named.pop() if len(named) == 1 else None

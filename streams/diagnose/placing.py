@@ -13,13 +13,13 @@ from schemas.vocabulary import FaultClass, LineRole, Scope
 from streams.decide.blame import Places, host_of, places_of
 from streams.decide.cause import Cause, Scene
 from streams.decide.state import Line
-from streams.decide.weighing import REPORTERS
+from streams.decide.weighing import LAUNCHERS_SUMMARY, REPORTERS
 from streams.diagnose.account import Sighting
 from streams.watch.whose.origin import names_of, origin_among
 
 _OF_LAUNCHER = re.compile(r"\s{0,4}(\d{1,6}): \[(?:default|rank)\d")
 _SAYS_OF_TASKS = "srun: error: "
-_FAILED_ON = {"slurm-task-exit", "torchrun-root-cause"}
+_FAILED_ON = {"slurm-task-exit", LAUNCHERS_SUMMARY}
 """What launchers say of a process that failed by itself, with its node."""
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 

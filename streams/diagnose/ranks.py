@@ -10,11 +10,11 @@ from schemas.vocabulary import LineRole, Remedy
 from streams.decide.cause import Cause
 from streams.decide.roots import BETWEEN_RANKS, ENDED_BY_SCHEDULER
 from streams.decide.state import Line
+from streams.decide.weighing import LAUNCHERS_SUMMARY
 from streams.diagnose.account import Account, Sighting
 
 # `rank2.log`, `logs/rank_2.out`, `worker2`; a local rank is none of the job.
 _IN_NAME = re.compile(r"(?i)(?:^|[/_.-])(?<!local[_.-])(?:rank|worker)[_.-]?(\d{1,6})(?![\da-z])")
-_LAUNCHERS_SUMMARY = "torchrun-root-cause"
 
 
 def met_by(cause: Cause, lines: Sequence[Line], silent_rank: int | None) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def launchers_word(cause: Cause, lines: Sequence[Line]) -> Line | None:
     root = cause.root
     if root.evidence.node is not None or cause.fault_class in ENDED_BY_SCHEDULER or cause.remedy is Remedy.IGNORE:
         return None
-    seen = {line.blamed_rank: line for line in lines if line.signature == _LAUNCHERS_SUMMARY}
+    seen = {line.blamed_rank: line for line in lines if line.signature == LAUNCHERS_SUMMARY}
     first = next(iter(seen.values()), None)
     return first if len(seen) == 1 and first is not root and root.evidence.rank in {None, *seen} else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.bookkeeping import RecordParked
+from schemas.bookkeeping import RecordParked, SourceRead
 from schemas.facts import (
     CheckpointLoaded,
     CheckpointSaved,
@@ -15,6 +15,7 @@ from schemas.facts import (
 )
 from schemas.identity import AttemptId, Position, derived_id
 from schemas.vocabulary import Phase
+from streams.sources.files import Place
 from streams.watch.masking import digest_of, kept_text
 from streams.watch.matching.matcher import Fault, Found
 from streams.watch.matching.progress import Checkpoint, Step
@@ -30,6 +31,21 @@ _KINDS = 5
 def source_of(path: str) -> str:
     """The source's name in positions."""
     return f"file:{path}"
+
+
+def position_in(source: str, place: Place, line_ms: int | None, now_ms: int) -> SourceRead:
+    """How far a source was read, as it is written down; `line_ms` is the time that its lines had reached, if known."""
+    return SourceRead(
+        event_id=derived_id("position", source, place.epoch, place.offset),
+        cause="",
+        source=source,
+        identity=place.identity,
+        epoch=place.epoch,
+        offset=place.offset,
+        line_no=place.line_no,
+        line_ms=line_ms,
+        read_ms=now_ms,
+    )
 
 
 @dataclass(frozen=True)

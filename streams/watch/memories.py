@@ -61,4 +61,5 @@ class Memories:
 
 
 def _attempt_key(name: str) -> str:
-    return name.partition("/")[2] if name.startswith(_BLIND) else name.removeprefix(_PROPOSED)
+    blind = blindness_of(name)
+    return blind[1] if blind else name.removeprefix(_PROPOSED)

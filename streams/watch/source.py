@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from schemas.bookkeeping import RecordParked, SourceRead
-from schemas.identity import derived_id
 from streams.sources.files import Block, FileFollower, FileState, Place
-from streams.watch.events import Line, LineFact, parked_line, source_of
+from streams.watch.events import Line, LineFact, parked_line, position_in, source_of
 from streams.watch.matching.candidates import Own
 from streams.watch.matching.surroundings import tail_of
 from streams.watch.telling import Reading, Teller
@@ -113,18 +112,7 @@ class Source:
     def position(self, now_ms: int) -> SourceRead:
         """How far all facts were given."""
         place, carried = self._done
-        source = source_of(self.path)
-        return SourceRead(
-            event_id=derived_id("position", source, place.epoch, place.offset),
-            cause="",
-            source=source,
-            identity=place.identity,
-            epoch=place.epoch,
-            offset=place.offset,
-            line_no=place.line_no,
-            line_ms=carried.ms,
-            read_ms=now_ms,
-        )
+        return position_in(source_of(self.path), place, carried.ms, now_ms)
 
     def turn(self, now_ms: int, claim: Claim) -> Iterator[LineFact | RecordParked]:
         """Read what is new and give its facts. Give all of it to Kafka before `position` is asked for."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from schemas.bookkeeping import RecordParked, SourceRead
-from schemas.identity import AttemptId, derived_id
+from schemas.identity import AttemptId
 from streams.sources.feed import Batches
+from streams.sources.files import Place
 from streams.sources.lines import Batch, Cursor, Labels, SourceLine, SourceState
-from streams.watch.events import LineFact, parked_line
+from streams.watch.events import LineFact, parked_line, position_in
 from streams.watch.guessing import LOOKED_AT
 from streams.watch.records import Records, Said
 from streams.watch.telling import Reading, Teller
@@ -222,17 +223,7 @@ class StoreReader:
 
 def position_at(cursor: Cursor, offset: int, now_ms: int) -> SourceRead:
     """A cursor as what is written down, at an offset that it has passed."""
-    return SourceRead(
-        event_id=derived_id("position", cursor.source, cursor.epoch, offset),
-        cause="",
-        source=cursor.source,
-        identity=cursor.identity,
-        epoch=cursor.epoch,
-        offset=offset,
-        line_no=0,
-        line_ms=None,
-        read_ms=now_ms,
-    )
+    return position_in(cursor.source, Place(cursor.identity, cursor.epoch, offset), None, now_ms)
 
 
 def _job(labels: Labels) -> str:

@@ -15,10 +15,9 @@ import structlog
 
 from recovery.metrics import counter, gauge
 from schemas.bookkeeping import SourceRead
-from schemas.identity import derived_id
 from schemas.nodes import NodeFaultSeen
 from streams.sources.files import FileFollower, FileState, Place
-from streams.watch.events import source_of
+from streams.watch.events import position_in, source_of
 from streams.watch.matching.surroundings import tail_of
 from streams.watch.nodes.lines import NodeLines, Where, host_name, node_name
 
@@ -153,19 +152,8 @@ class _NodeLog:
 
     def position(self, now_ms: int) -> SourceRead:
         """How far the log was read; its `line_ms` is when nothing more was there, for lines that carry no time."""
-        source, place = self._source, self._done
-        self._told = place
-        return SourceRead(
-            event_id=derived_id("position", source, place.epoch, place.offset),
-            cause="",
-            source=source,
-            identity=place.identity,
-            epoch=place.epoch,
-            offset=place.offset,
-            line_no=place.line_no,
-            line_ms=self._whole_ms,
-            read_ms=now_ms,
-        )
+        self._told = self._done
+        return position_in(self._source, self._done, self._whole_ms, now_ms)
 
     def close(self) -> None:
         self._follower.close()
